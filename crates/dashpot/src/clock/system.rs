@@ -1,0 +1,180 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+use super::{Clock, Timestamp, saturating_nanos};
+
+/// How often the wall clock is looked at.
+const LOOK_EVERY: u64 = 1_000_000_000;
+
+/// While slewing, one nanosecond in this many is held back.
+const SLEW: u64 = 8;
+
+/// The machine's time: monotonic, and anchored to the wall clock so that windows start when the
+/// calendar says.
+///
+/// It never stands still and never runs backwards. Once a second it is compared with the wall
+/// clock: if that was set forward (or the machine slept), the step is taken at once; if it was set
+/// back, time runs an eighth slower until the two agree again.
+#[derive(Debug)]
+pub struct SystemClock {
+    origin: Instant,
+    course: ArcSwap<Course>,
+    next_look: AtomicU64,
+    steering: Mutex<()>,
+}
+
+impl SystemClock {
+    /// A clock that agrees with the wall clock now.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            origin: Instant::now(),
+            course: ArcSwap::from_pointee(Course { from: 0, shown: wall_nanos(), ahead: 0 }),
+            next_look: AtomicU64::new(LOOK_EVERY),
+            steering: Mutex::new(()),
+        }
+    }
+
+    fn monotonic(&self) -> u64 {
+        saturating_nanos(self.origin.elapsed())
+    }
+
+    /// Compares with the wall clock; of all threads that notice it is time to, one does.
+    #[cold]
+    fn look(&self) {
+        let Some(_steering) = self.steering.try_lock() else {
+            return;
+        };
+        // In this order: if the thread loses its core in between, the wall is a little behind the
+        // monotonic moment, and the clock is slowed for a second rather than hurried.
+        let wall = wall_nanos();
+        let monotonic = self.monotonic();
+        let steered = self.course.load().steer(monotonic, wall);
+        self.course.store(steered.into());
+        let next = monotonic.saturating_add(LOOK_EVERY);
+        self.next_look.store(next, Ordering::Relaxed);
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let mut monotonic = self.monotonic();
+        if monotonic >= self.next_look.load(Ordering::Relaxed) {
+            self.look();
+            monotonic = self.monotonic();
+        }
+        Timestamp::from_nanos(self.course.load().at(monotonic))
+    }
+}
+
+fn wall_nanos() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, saturating_nanos)
+}
+
+/// A stretch of time: from the monotonic moment `from`, when the clock showed `shown` and was
+/// `ahead` of the wall by that many nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Course {
+    from: u64,
+    shown: u64,
+    ahead: u64,
+}
+
+impl Course {
+    fn at(&self, monotonic: u64) -> u64 {
+        let elapsed = monotonic.saturating_sub(self.from);
+        let held_back = self.ahead.min(elapsed / SLEW);
+        self.shown.saturating_add(elapsed - held_back)
+    }
+
+    fn steer(&self, monotonic: u64, wall: u64) -> Self {
+        let shown = self.at(monotonic);
+        Self { from: monotonic, shown: shown.max(wall), ahead: shown.saturating_sub(wall) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn started_at(shown: u64) -> Course {
+        Course { from: 0, shown, ahead: 0 }
+    }
+
+    #[test]
+    fn a_forward_step_of_the_wall_clock_is_taken_at_once() {
+        let course = started_at(100 * SECOND).steer(SECOND, 500 * SECOND);
+        assert_eq!(course.at(SECOND), 500 * SECOND);
+        assert_eq!(course.at(3 * SECOND), 502 * SECOND);
+    }
+
+    #[test]
+    fn a_backward_step_is_slewed_and_caught_up_with() {
+        // The wall clock goes back ten seconds and runs on from there.
+        let wall = |monotonic: u64| 90 * SECOND + monotonic;
+        let mut course = started_at(100 * SECOND);
+        let mut last = course.at(0);
+        for tick in 1..200 {
+            let monotonic = tick * SECOND;
+            let shown = course.at(monotonic);
+            assert!(shown > last, "never frozen, never backwards");
+            assert!(shown >= wall(monotonic), "never behind the wall");
+            last = shown;
+            course = course.steer(monotonic, wall(monotonic));
+        }
+        assert_eq!(last, wall(199 * SECOND), "and in the end they agree");
+    }
+
+    #[test]
+    fn slewing_ends_by_itself_between_two_looks() {
+        let course = started_at(100 * SECOND).steer(0, 99 * SECOND);
+        assert_eq!(course.at(8 * SECOND), 107 * SECOND);
+        assert_eq!(course.at(9 * SECOND), 108 * SECOND);
+    }
+
+    #[test]
+    fn a_reading_from_before_the_last_look_does_not_run_backwards() {
+        let course = started_at(0).steer(5 * SECOND, 5 * SECOND);
+        assert_eq!(course.at(4 * SECOND), 5 * SECOND);
+    }
+
+    #[test]
+    fn the_machine_is_followed() {
+        let clock = SystemClock::new();
+        let before = wall_nanos();
+        let shown = clock.now().as_nanos();
+        let off = shown.abs_diff(before);
+        assert!(off < 60 * SECOND, "{off} ns off the wall clock");
+        assert!(clock.now().as_nanos() >= shown);
+    }
+
+    #[test]
+    fn a_look_at_the_wall_clock_puts_the_next_one_a_second_off() {
+        let clock = SystemClock::new();
+        clock.next_look.store(0, Ordering::Relaxed);
+        clock.now();
+        let next = clock.next_look.load(Ordering::Relaxed);
+        assert_eq!(next, clock.course.load().from + LOOK_EVERY);
+    }
+
+    #[test]
+    fn one_thread_at_a_time_looks() {
+        let clock = SystemClock::new();
+        let busy = clock.steering.lock();
+        clock.next_look.store(0, Ordering::Relaxed);
+        clock.now();
+        assert_eq!(clock.next_look.load(Ordering::Relaxed), 0);
+        drop(busy);
+    }
+}

@@ -1,0 +1,217 @@
+//! The answer.
+
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use crate::{Policy, Timestamp};
+
+/// Whether it may pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// It passes.
+    Allow,
+    /// It does not, and nothing was charged.
+    Deny,
+}
+
+/// How a key stands under a policy. Store authors fill it in; others read a [`PolicyStatus`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The most the policy grants at one instant.
+    pub limit: u64,
+    /// What a check made at this instant could still take.
+    pub remaining: u64,
+    /// Nanoseconds until the key is as good as new.
+    pub reset_after_nanos: u64,
+    /// Nanoseconds until one unit can be taken; 0 if it can be now, `None` if nobody can know.
+    pub available_after_nanos: Option<u64>,
+}
+
+/// When a denied check would pass, if nobody else asked meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// After this many nanoseconds, and not one sooner.
+    After(u64),
+    /// When somebody gives a permit back: nobody knows when.
+    Unknown,
+    /// Never: the policy cannot grant so much at once.
+    Never,
+}
+
+impl Retry {
+    /// The longer of two waits.
+    #[must_use]
+    pub fn longest(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Never, _) | (_, Self::Never) => Self::Never,
+            (Self::After(one), Self::After(two)) => Self::After(one.max(two)),
+            (Self::After(wait), Self::Unknown) | (Self::Unknown, Self::After(wait)) => {
+                Self::After(wait)
+            }
+            (Self::Unknown, Self::Unknown) => Self::Unknown,
+        }
+    }
+}
+
+/// The answer to one check: how its key stands under its policy after the decision.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyStatus<'p> {
+    policy: &'p Policy,
+    standing: Standing,
+    denied: Option<Retry>,
+    delay_nanos: u64,
+}
+
+impl<'p> PolicyStatus<'p> {
+    /// The policy lets it pass, to proceed after `delay_nanos`.
+    #[must_use]
+    pub const fn allow(policy: &'p Policy, standing: Standing, delay_nanos: u64) -> Self {
+        Self { policy, standing, denied: None, delay_nanos }
+    }
+
+    /// The policy does not let it pass.
+    #[must_use]
+    pub const fn deny(policy: &'p Policy, standing: Standing, retry: Retry) -> Self {
+        Self { policy, standing, denied: Some(retry), delay_nanos: 0 }
+    }
+
+    /// The policy that was asked.
+    #[must_use]
+    pub const fn policy(&self) -> &'p Policy {
+        self.policy
+    }
+
+    /// What this policy says. It may allow while the decision is a denial, because another denied.
+    #[must_use]
+    pub const fn outcome(&self) -> Outcome {
+        match self.denied {
+            None => Outcome::Allow,
+            Some(_) => Outcome::Deny,
+        }
+    }
+
+    /// The most the policy grants at one instant: a bucket's capacity, a window's count.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.standing.limit
+    }
+
+    /// What could still be taken at this instant.
+    #[must_use]
+    pub const fn remaining(&self) -> u64 {
+        self.standing.remaining
+    }
+
+    /// Until the key is as good as new. Zero for concurrency, which runs by no clock.
+    #[must_use]
+    pub const fn reset_after(&self) -> Duration {
+        Duration::from_nanos(self.standing.reset_after_nanos)
+    }
+
+    /// On a denial, the smallest wait after which the same check would pass if nobody else asked:
+    /// waiting that long is enough, a nanosecond less is not. `None` if there is no such wait.
+    #[must_use]
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self.denied {
+            Some(Retry::After(nanos)) => Some(Duration::from_nanos(nanos)),
+            _ => None,
+        }
+    }
+
+    /// Until one unit can be taken: zero while something remains, `None` if there is no such wait.
+    #[must_use]
+    pub fn available_after(&self) -> Option<Duration> {
+        self.standing.available_after_nanos.map(Duration::from_nanos)
+    }
+
+    /// How long to hold the request before it proceeds: a queue's wait, else zero.
+    #[must_use]
+    pub const fn delay(&self) -> Duration {
+        Duration::from_nanos(self.delay_nanos)
+    }
+
+    /// Whether the policy can never grant so much: waiting does not help.
+    #[must_use]
+    pub const fn is_never(&self) -> bool {
+        matches!(self.denied, Some(Retry::Never))
+    }
+}
+
+/// The answer to all checks of one call: every cost was taken, or none was.
+///
+/// `statuses()[i]` answers the `i`-th check.
+#[derive(Clone, Debug)]
+#[must_use = "a decision that nobody looks at limits nothing"]
+pub struct Decision<'p> {
+    at: Timestamp,
+    outcome: Outcome,
+    statuses: SmallVec<[PolicyStatus<'p>; 4]>,
+}
+
+impl<'p> Decision<'p> {
+    /// Puts the statuses of one call together; one denial denies it all.
+    pub fn new(at: Timestamp, statuses: impl IntoIterator<Item = PolicyStatus<'p>>) -> Self {
+        let statuses: SmallVec<[PolicyStatus<'p>; 4]> = statuses.into_iter().collect();
+        let denied = statuses.iter().any(|status| status.denied.is_some());
+        Self { at, outcome: if denied { Outcome::Deny } else { Outcome::Allow }, statuses }
+    }
+
+    /// The store's time when it decided.
+    #[must_use]
+    pub const fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// Whether everything was taken.
+    #[must_use]
+    pub const fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
+    /// Whether everything was taken.
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
+        self.outcome == Outcome::Allow
+    }
+
+    /// One status per check, in the order they were asked.
+    #[must_use]
+    pub fn statuses(&self) -> &[PolicyStatus<'p>] {
+        &self.statuses
+    }
+
+    /// Every check that denied.
+    pub fn denied(&self) -> impl Iterator<Item = &PolicyStatus<'p>> {
+        let denied = |status: &&PolicyStatus<'p>| status.denied.is_some();
+        self.statuses.iter().filter(denied)
+    }
+
+    /// On a denial, the longest wait among those that denied. `None` if one of them can never
+    /// grant it, or no wait is known.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        let waits = self.denied().filter_map(|status| status.denied);
+        match waits.reduce(Retry::longest)? {
+            Retry::After(nanos) => Some(Duration::from_nanos(nanos)),
+            Retry::Unknown | Retry::Never => None,
+        }
+    }
+
+    /// Whether waiting does not help: a policy can never grant so much.
+    #[must_use]
+    pub fn is_never(&self) -> bool {
+        self.statuses.iter().any(PolicyStatus::is_never)
+    }
+
+    /// How long to hold an allowed request before it proceeds: the longest delay of all queues.
+    #[must_use]
+    pub fn delay(&self) -> Duration {
+        match self.outcome {
+            Outcome::Allow => {
+                self.statuses.iter().map(PolicyStatus::delay).max().unwrap_or_default()
+            }
+            Outcome::Deny => Duration::ZERO,
+        }
+    }
+}

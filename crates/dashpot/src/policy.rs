@@ -1,0 +1,370 @@
+//! A named quota and the algorithm that enforces it.
+
+use std::fmt;
+use std::hash::BuildHasher;
+use std::str::FromStr;
+use std::sync::{Arc, LazyLock};
+
+use foldhash::quality::RandomState;
+
+use crate::algorithm::Engine;
+use crate::{Quota, Window, Zone};
+
+/// How a quota is enforced. The [guide](crate#choosing-an-algorithm) says which one fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// Bursts up to the capacity, then the sustained rate.
+    TokenBucket,
+    /// The same bucket seen as a meter; with a queue, what is over the rate waits its turn.
+    LeakyBucket,
+    /// Counts per window of the clock or the calendar.
+    FixedWindow,
+    /// Remembers every admission of the last window: exact, at a price in memory.
+    SlidingLog,
+    /// Two counters, weighted: nearly as good as the log at the price of a window.
+    SlidingWindow,
+    /// Counts what is in flight.
+    Concurrency,
+}
+
+impl Algorithm {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::TokenBucket,
+        Self::LeakyBucket,
+        Self::FixedWindow,
+        Self::SlidingLog,
+        Self::SlidingWindow,
+        Self::Concurrency,
+    ];
+
+    /// The name used in rule files and flags.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TokenBucket => "token-bucket",
+            Self::LeakyBucket => "leaky-bucket",
+            Self::FixedWindow => "fixed-window",
+            Self::SlidingLog => "sliding-log",
+            Self::SlidingWindow => "sliding-window",
+            Self::Concurrency => "concurrency",
+        }
+    }
+
+    /// The algorithm that a quota names by its form: concurrency for what is in flight, else the
+    /// token bucket.
+    #[must_use]
+    pub const fn natural(quota: Quota) -> Self {
+        if quota.is_concurrent() { Self::Concurrency } else { Self::TokenBucket }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = ParseAlgorithmError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|algorithm| algorithm.name() == name)
+            .ok_or_else(|| ParseAlgorithmError(name.to_owned()))
+    }
+}
+
+/// There is no algorithm of this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not an algorithm; use token-bucket, leaky-bucket, fixed-window, sliding-log, \
+     sliding-window or concurrency"
+)]
+pub struct ParseAlgorithmError(String);
+
+/// The most a sliding log may count, because it remembers each admission.
+pub const SLIDING_LOG_MAX: u64 = 10_000;
+
+const NAME_MAX: usize = 256;
+
+/// A named quota and the algorithm that enforces it. Clones are cheap and the same policy.
+///
+/// ```
+/// use dashpot::{Algorithm, Policy, Quota};
+///
+/// let api = Policy::new("api", Quota::per_second(10).burst(20))?;
+/// let login = Policy::builder("login", "5/5min".parse()?)
+///     .algorithm(Algorithm::SlidingLog)
+///     .build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Policy(Arc<Inner>);
+
+struct Inner {
+    written: PolicyBuilder,
+    engine: Engine,
+    identity_hash: u64,
+}
+
+impl Policy {
+    /// The quota under its [natural](Algorithm::natural) algorithm.
+    ///
+    /// # Errors
+    /// If the name is empty, overlong or has control characters.
+    pub fn new(name: impl Into<String>, quota: Quota) -> Result<Self, PolicyError> {
+        Self::builder(name, quota).build()
+    }
+
+    /// A policy for a limiter that shares its store with nobody. Nothing about it can be wrong.
+    pub(crate) fn unnamed(quota: Quota) -> Self {
+        Self::builder("default", quota).compile()
+    }
+
+    /// Starts a policy with an algorithm of your choice.
+    pub fn builder(name: impl Into<String>, quota: Quota) -> PolicyBuilder {
+        PolicyBuilder {
+            name: name.into(),
+            quota,
+            algorithm: Algorithm::natural(quota),
+            queue: None,
+            undelayed: None,
+            zone: Zone::UTC,
+        }
+    }
+
+    /// The name, which is its identity.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.written.name
+    }
+
+    /// The quota.
+    #[must_use]
+    pub fn quota(&self) -> Quota {
+        self.0.written.quota
+    }
+
+    /// The algorithm.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        self.0.written.algorithm
+    }
+
+    /// The places in a leaky bucket's queue, if it has one.
+    #[must_use]
+    pub fn queue(&self) -> Option<u64> {
+        self.0.written.queue
+    }
+
+    /// How many of the queue's places proceed at once.
+    #[must_use]
+    pub fn undelayed(&self) -> u64 {
+        self.0.written.undelayed.unwrap_or(0)
+    }
+
+    /// The time zone of a fixed window.
+    #[must_use]
+    pub fn zone(&self) -> &Zone {
+        &self.0.written.zone
+    }
+
+    /// The most it grants at one instant: a bucket's capacity, a window's count.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.0.written.limit()
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    /// A hash of what [`same_counters`](Self::same_counters) compares.
+    pub(crate) fn identity_hash(&self) -> u64 {
+        self.0.identity_hash
+    }
+
+    /// Whether the two count the same thing, be it up to different limits.
+    pub(crate) fn same_counters(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.written.identity() == other.0.written.identity()
+    }
+
+    /// Whether state kept for one is right for the other as it is.
+    pub(crate) fn same_definition(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.written == other.0.written
+    }
+}
+
+impl PartialEq for Policy {
+    fn eq(&self, other: &Self) -> bool {
+        self.same_definition(other)
+    }
+}
+
+impl Eq for Policy {}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Policy({self})")
+    }
+}
+
+/// `name: 10/s burst 20, token-bucket`.
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}, {}", self.name(), self.quota(), self.algorithm())
+    }
+}
+
+/// A [`Policy`] in the making.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct PolicyBuilder {
+    name: String,
+    quota: Quota,
+    algorithm: Algorithm,
+    queue: Option<u64>,
+    undelayed: Option<u64>,
+    zone: Zone,
+}
+
+impl PolicyBuilder {
+    /// Enforces the quota by this algorithm.
+    pub fn algorithm(mut self, algorithm: Algorithm) -> Self {
+        self.algorithm = algorithm;
+        self
+    }
+
+    /// Gives a leaky bucket a queue of so many places.
+    pub fn queue(mut self, places: u64) -> Self {
+        self.queue = Some(places);
+        self
+    }
+
+    /// Lets this many of the queue's places proceed at once: 0 shapes every request, the whole
+    /// queue is nginx's `nodelay`, and in between is its `delay=`.
+    pub fn undelayed(mut self, places: u64) -> Self {
+        self.undelayed = Some(places);
+        self
+    }
+
+    /// Starts a fixed window's days, weeks and months at midnight in this time zone instead of
+    /// UTC.
+    pub fn zone(mut self, zone: Zone) -> Self {
+        self.zone = zone;
+        self
+    }
+
+    /// The policy, if everything fits together.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn build(self) -> Result<Policy, PolicyError> {
+        self.validate()?;
+        Ok(self.compile())
+    }
+
+    fn compile(self) -> Policy {
+        static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
+        Policy(Arc::new(Inner {
+            engine: Engine::compile(&self),
+            identity_hash: SEED.hash_one(self.identity()),
+            written: self,
+        }))
+    }
+
+    fn validate(&self) -> Result<(), PolicyError> {
+        let Self { quota, algorithm, .. } = *self;
+        if self.name.is_empty() || self.name.len() > NAME_MAX {
+            return Err(PolicyError::NameLength);
+        }
+        if self.name.chars().any(char::is_control) {
+            return Err(PolicyError::NameCharacters);
+        }
+        if !quota.is_unlimited() && quota.is_concurrent() != (algorithm == Algorithm::Concurrency) {
+            return Err(PolicyError::Form { quota, algorithm });
+        }
+        if quota.explicit_burst().is_some() {
+            let bucket = matches!(algorithm, Algorithm::TokenBucket | Algorithm::LeakyBucket);
+            if !bucket || self.queue.is_some() {
+                return Err(PolicyError::Burst);
+            }
+        }
+        if self.queue.is_some() && algorithm != Algorithm::LeakyBucket {
+            return Err(PolicyError::Queue);
+        }
+        if self.undelayed > self.queue {
+            return Err(PolicyError::Undelayed);
+        }
+        if algorithm == Algorithm::SlidingLog && quota.count() > Some(SLIDING_LOG_MAX) {
+            return Err(PolicyError::LogTooLong);
+        }
+        if !self.zone.is_utc() {
+            let calendar = quota.window().is_some_and(Window::is_calendar);
+            if algorithm != Algorithm::FixedWindow || !calendar {
+                return Err(PolicyError::Zone);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the counters belong to.
+    fn identity(&self) -> (&str, Algorithm, Option<Window>, &Zone) {
+        (&self.name, self.algorithm, self.quota.window(), &self.zone)
+    }
+
+    pub(crate) fn limit(&self) -> u64 {
+        match self.queue {
+            // The one in service has a place too; a bucket that never drains holds nothing.
+            Some(places) if self.quota.count() != Some(0) => places.saturating_add(1),
+            _ => self.quota.capacity(),
+        }
+    }
+
+    pub(crate) fn parts(&self) -> (Quota, Algorithm, Option<u64>, &Zone) {
+        let undelayed = self.queue.and(self.undelayed.or(Some(0)));
+        (self.quota, self.algorithm, undelayed, &self.zone)
+    }
+}
+
+/// Why the parts of a [`Policy`] do not fit together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// The name is empty or too long.
+    #[error("a policy's name has 1 to {NAME_MAX} bytes")]
+    NameLength,
+    /// The name is not printable.
+    #[error("a policy's name has no control characters")]
+    NameCharacters,
+    /// A rate for concurrency, or the other way round.
+    #[error(
+        "`{quota}` does not fit {algorithm}: concurrency takes `N concurrent`, all others `N/WINDOW`"
+    )]
+    Form {
+        /// The quota.
+        quota: Quota,
+        /// The algorithm it does not fit.
+        algorithm: Algorithm,
+    },
+    /// A burst where nothing can burst.
+    #[error("`burst` is the capacity of a bucket; windows have none, and a queue sets its own")]
+    Burst,
+    /// A queue on something else than a leaky bucket.
+    #[error("only a leaky-bucket has a queue")]
+    Queue,
+    /// More undelayed places than the queue has.
+    #[error("`undelayed` is at most the number of places in the queue")]
+    Undelayed,
+    /// A sliding log that would remember too much.
+    #[error(
+        "a sliding-log remembers each of its units, so it counts at most {SLIDING_LOG_MAX}; use \
+         sliding-window"
+    )]
+    LogTooLong,
+    /// A time zone where there is no calendar.
+    #[error("a time zone goes with a fixed-window of whole days, weeks, months or years")]
+    Zone,
+}
