@@ -1,0 +1,241 @@
+//! The algorithms: pure, whole numbers only, no clock inside.
+//!
+//! Each is a value made from a policy, with functions from a key's state and `now` to a verdict
+//! and a next state. A store brings the state, the clock and the atomicity.
+
+mod calendar;
+mod concurrency;
+mod fixed_window;
+mod leaky_bucket;
+mod sliding_log;
+mod sliding_window;
+mod token_bucket;
+
+use crate::policy::PolicyBuilder;
+use crate::{Algorithm, Retry, Standing, Timestamp};
+
+use concurrency::Concurrency;
+use fixed_window::FixedWindow;
+use leaky_bucket::LeakyBucket;
+use sliding_log::SlidingLog;
+use sliding_window::SlidingWindow;
+use token_bucket::TokenBucket;
+
+/// What an algorithm says to a cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It passes, to proceed after so many nanoseconds.
+    Allow { delay: u64 },
+    /// It does not.
+    Deny(Retry),
+}
+
+impl Verdict {
+    const ALLOW: Self = Self::Allow { delay: 0 };
+}
+
+/// What every algorithm can do. Costs here are at least 1 and at most the limit: peeks and what
+/// can never pass are dealt with before.
+trait Enforce {
+    /// What is remembered of a key; its default is a fresh one.
+    type State: Default;
+
+    /// Says whether the cost passes. Changes nothing.
+    fn verdict(&self, state: &Self::State, now: u64, cost: u64) -> Verdict;
+
+    /// Takes units, whether they fit or not.
+    fn charge(&self, state: &mut Self::State, now: u64, units: u64);
+
+    /// Gives back units that were taken at `charged_at`.
+    fn credit(&self, state: &mut Self::State, now: u64, charged_at: u64, units: u64);
+
+    /// How much could be taken at this instant.
+    fn remaining(&self, state: &Self::State, now: u64) -> u64;
+
+    /// Nanoseconds until the key is as good as fresh.
+    fn reset_after(&self, state: &Self::State, now: u64) -> u64;
+
+    /// Whether it can be forgotten without anybody noticing.
+    fn is_idle(&self, state: &Self::State, now: u64) -> bool;
+}
+
+/// A policy's algorithm, ready to run.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    limit: u64,
+    method: Method,
+}
+
+#[derive(Debug)]
+enum Method {
+    Unlimited,
+    TokenBucket(TokenBucket),
+    LeakyBucket(LeakyBucket),
+    FixedWindow(FixedWindow),
+    SlidingLog(SlidingLog),
+    SlidingWindow(SlidingWindow),
+    Concurrency(Concurrency),
+}
+
+/// What is remembered of one key, by whichever algorithm.
+#[derive(Debug)]
+pub(crate) enum State {
+    Unlimited,
+    Bucket(token_bucket::Tat),
+    FixedWindow(fixed_window::Count),
+    SlidingLog(sliding_log::Log),
+    SlidingWindow(sliding_window::Counts),
+    Concurrency(concurrency::InFlight),
+}
+
+/// Runs `$body` with the algorithm and its own kind of state. The two always belong together: a
+/// key's counters are found by its policy's algorithm among others, and [`Engine::fresh`] makes
+/// them. Were they ever mixed up, `$otherwise` is what a policy without a limit would say.
+macro_rules! with {
+    ($engine:expr, $state:expr, |$method:ident, $inner:ident| $body:expr, $otherwise:expr) => {
+        match (&$engine.method, $state) {
+            (Method::TokenBucket($method), State::Bucket($inner)) => $body,
+            (Method::LeakyBucket($method), State::Bucket($inner)) => $body,
+            (Method::FixedWindow($method), State::FixedWindow($inner)) => $body,
+            (Method::SlidingLog($method), State::SlidingLog($inner)) => $body,
+            (Method::SlidingWindow($method), State::SlidingWindow($inner)) => $body,
+            (Method::Concurrency($method), State::Concurrency($inner)) => $body,
+            _ => $otherwise,
+        }
+    };
+}
+
+impl Engine {
+    pub(crate) fn compile(written: &PolicyBuilder) -> Self {
+        let (quota, algorithm, undelayed, zone) = written.parts();
+        let limit = written.limit();
+        let method = match (quota.count(), quota.window(), algorithm) {
+            (None, _, _) => Method::Unlimited,
+            (Some(_), None, _) | (_, _, Algorithm::Concurrency) => {
+                Method::Concurrency(Concurrency { limit })
+            }
+            (Some(count), Some(window), Algorithm::TokenBucket) => {
+                Method::TokenBucket(TokenBucket::new(count, window, limit))
+            }
+            (Some(count), Some(window), Algorithm::LeakyBucket) => {
+                let meter = TokenBucket::new(count, window, limit);
+                Method::LeakyBucket(LeakyBucket { meter, undelayed })
+            }
+            (_, Some(window), Algorithm::FixedWindow) => {
+                Method::FixedWindow(FixedWindow::new(limit, window, zone))
+            }
+            (_, Some(window), Algorithm::SlidingLog) => {
+                let window = window.nanos();
+                Method::SlidingLog(SlidingLog { limit, window })
+            }
+            (_, Some(window), Algorithm::SlidingWindow) => {
+                let window = window.nanos();
+                Method::SlidingWindow(SlidingWindow { limit, window })
+            }
+        };
+        Self { limit, method }
+    }
+
+    /// The state of a key nobody has asked about.
+    pub(crate) fn fresh(&self) -> State {
+        match self.method {
+            Method::Unlimited => State::Unlimited,
+            Method::TokenBucket(_) | Method::LeakyBucket(_) => State::Bucket(Default::default()),
+            Method::FixedWindow(_) => State::FixedWindow(Default::default()),
+            Method::SlidingLog(_) => State::SlidingLog(Default::default()),
+            Method::SlidingWindow(_) => State::SlidingWindow(Default::default()),
+            Method::Concurrency(_) => State::Concurrency(Default::default()),
+        }
+    }
+
+    /// Says whether the cost passes. Changes nothing.
+    pub(crate) fn verdict(&self, state: &State, now: Timestamp, cost: u64) -> Verdict {
+        if cost == 0 {
+            return Verdict::ALLOW;
+        }
+        if cost > self.limit {
+            return Verdict::Deny(Retry::Never);
+        }
+        with!(
+            self,
+            state,
+            |method, state| method.verdict(state, now.as_nanos(), cost),
+            Verdict::ALLOW
+        )
+    }
+
+    /// Takes units, whether they fit or not.
+    pub(crate) fn charge(&self, state: &mut State, now: Timestamp, units: u64) {
+        if units > 0 {
+            with!(self, state, |method, state| method.charge(state, now.as_nanos(), units), ());
+        }
+    }
+
+    /// Charges `used` in the place of the `cost` that was taken at `charged_at`.
+    pub(crate) fn settle(
+        &self,
+        state: &mut State,
+        now: Timestamp,
+        charged_at: Timestamp,
+        cost: u64,
+        used: u64,
+    ) {
+        let (unused, excess) = match self.method {
+            // Whatever was done under a permit, it is over.
+            Method::Concurrency(_) => (cost, 0),
+            _ => (cost.saturating_sub(used), used.saturating_sub(cost)),
+        };
+        if unused > 0 {
+            let (now, charged_at) = (now.as_nanos(), charged_at.as_nanos());
+            with!(
+                self,
+                &mut *state,
+                |method, state| method.credit(state, now, charged_at, unused),
+                ()
+            );
+        }
+        self.charge(state, now, excess);
+    }
+
+    /// How the key stands.
+    pub(crate) fn standing(&self, state: &State, now: Timestamp) -> Standing {
+        let nanos = now.as_nanos();
+        let (remaining, reset_after_nanos) = with!(
+            self,
+            state,
+            |method, state| (method.remaining(state, nanos), method.reset_after(state, nanos)),
+            (self.limit, 0)
+        );
+        let available_after_nanos = match remaining {
+            0 => match self.verdict(state, now, 1) {
+                Verdict::Allow { .. } => Some(0),
+                Verdict::Deny(Retry::After(wait)) => Some(wait),
+                Verdict::Deny(Retry::Unknown | Retry::Never) => None,
+            },
+            _ => Some(0),
+        };
+        Standing { limit: self.limit, remaining, reset_after_nanos, available_after_nanos }
+    }
+
+    /// Whether the state can be forgotten without anybody noticing.
+    pub(crate) fn is_idle(&self, state: &State, now: Timestamp) -> bool {
+        with!(self, state, |method, state| method.is_idle(state, now.as_nanos()), true)
+    }
+
+    /// Carries state over from the engine of a policy with the same counters but another limit:
+    /// the units used stay used.
+    pub(crate) fn adopt(&self, old: &Self, state: &mut State, now: Timestamp) {
+        if let (Some(new), Some(old), State::Bucket(tat)) = (self.bucket(), old.bucket(), state) {
+            new.adopt(old, tat, now.as_nanos());
+        }
+        // The others remember units, which are the same under any limit.
+    }
+
+    fn bucket(&self) -> Option<&TokenBucket> {
+        match &self.method {
+            Method::TokenBucket(bucket) => Some(bucket),
+            Method::LeakyBucket(bucket) => Some(&bucket.meter),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Token bucket ≡ GCRA ≡ leaky bucket as a meter.
+//!
+//! The state is one number, the theoretical arrival time (TAT): when the bucket will be full again
+//! (or the meter empty). With count L per window W, a unit takes T = W/L, which need not be a
+//! whole number of nanoseconds. So time is told in *grains* of 1/l nanosecond, where l/w is L/W in
+//! lowest terms: `now` is then `now·l` grains and T is `w` grains, both whole, and nothing is ever
+//! rounded but the waits, up, to whole nanoseconds.
+//!
+//! Nothing overflows: a moment is below 2⁶³ ns and l below 2⁶⁴, a window is below 2⁶² ns and a
+//! capacity below 2⁶⁴. Only debt can grow past that, and it stops at the top.
+
+use super::{Enforce, Verdict};
+use crate::{Retry, Window};
+
+#[derive(Debug)]
+pub(super) struct TokenBucket {
+    /// Grains in a nanosecond: l.
+    per_nano: u64,
+    /// Grains in the time of one unit: w.
+    per_unit: u64,
+    /// Grains in the time of all units: τ.
+    depth: u128,
+}
+
+/// The theoretical arrival time, in grains since the epoch. A fresh bucket's lies in the past.
+#[derive(Debug, Default)]
+pub(crate) struct Tat(u128);
+
+impl TokenBucket {
+    pub(super) fn new(count: u64, window: Window, capacity: u64) -> Self {
+        let window = window.nanos();
+        let shared = gcd(count, window);
+        let per_unit = window / shared;
+        Self { per_nano: count / shared, per_unit, depth: grains(capacity, per_unit) }
+    }
+
+    fn moment(&self, now: u64) -> u128 {
+        grains(now, self.per_nano)
+    }
+
+    /// Grains until the bucket is full.
+    pub(super) fn backlog(&self, tat: &Tat, now: u64) -> u128 {
+        tat.0.saturating_sub(self.moment(now))
+    }
+
+    /// Grains as nanoseconds, rounded up: a wait must be enough.
+    fn nanos(&self, grains: u128) -> u64 {
+        match grains {
+            0 => 0,
+            // A bucket that never refills has no wait that is enough.
+            _ if self.per_nano == 0 => u64::MAX,
+            _ => u64::try_from(grains.div_ceil(self.per_nano.into())).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Nanoseconds until no more than `units` are left of the backlog.
+    pub(super) fn drained_to(&self, tat: &Tat, now: u64, units: u64) -> u64 {
+        let kept = grains(units, self.per_unit);
+        self.nanos(self.backlog(tat, now).saturating_sub(kept))
+    }
+
+    /// Takes over a state of `old`: as many units used, fractions rounded up against the caller.
+    pub(super) fn adopt(&self, old: &Self, tat: &mut Tat, now: u64) {
+        let backlog = old.backlog(tat, now);
+        let (old_unit, new_unit) = (u128::from(old.per_unit), u128::from(self.per_unit));
+        let (units, part) = (backlog / old_unit, backlog % old_unit);
+        let part = (part * new_unit).div_ceil(old_unit);
+        let backlog = units.saturating_mul(new_unit).saturating_add(part);
+        tat.0 = self.moment(now).saturating_add(backlog);
+    }
+}
+
+impl Enforce for TokenBucket {
+    type State = Tat;
+
+    fn verdict(&self, tat: &Tat, now: u64, cost: u64) -> Verdict {
+        let wanted = self.backlog(tat, now).saturating_add(grains(cost, self.per_unit));
+        match wanted.saturating_sub(self.depth) {
+            0 => Verdict::ALLOW,
+            missing => Verdict::Deny(Retry::After(self.nanos(missing))),
+        }
+    }
+
+    fn charge(&self, tat: &mut Tat, now: u64, units: u64) {
+        // Never from before now: a rest fills the bucket, it does not overfill it.
+        let start = tat.0.max(self.moment(now));
+        tat.0 = start.saturating_add(grains(units, self.per_unit));
+    }
+
+    fn credit(&self, tat: &mut Tat, now: u64, _charged_at: u64, units: u64) {
+        let earlier = tat.0.saturating_sub(grains(units, self.per_unit));
+        tat.0 = earlier.max(self.moment(now));
+    }
+
+    fn remaining(&self, tat: &Tat, now: u64) -> u64 {
+        let room = self.depth.saturating_sub(self.backlog(tat, now));
+        u64::try_from(room / u128::from(self.per_unit)).unwrap_or(u64::MAX)
+    }
+
+    fn reset_after(&self, tat: &Tat, now: u64) -> u64 {
+        self.drained_to(tat, now, 0)
+    }
+
+    fn is_idle(&self, tat: &Tat, now: u64) -> bool {
+        self.backlog(tat, now) == 0
+    }
+}
+
+fn grains(one: u64, other: u64) -> u128 {
+    u128::from(one) * u128::from(other)
+}
+
+fn gcd(mut one: u64, mut other: u64) -> u64 {
+    while one != 0 {
+        (one, other) = (other % one, one);
+    }
+    other
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_told_in_grains_that_make_a_unit_whole() {
+        let nice = TokenBucket::new(100, Window::MINUTE, 100);
+        assert_eq!((nice.per_nano, nice.per_unit), (1, 600_000_000));
+        let awkward = TokenBucket::new(7, Window::SECOND, 7);
+        assert_eq!((awkward.per_nano, awkward.per_unit), (7, 1_000_000_000));
+        let never = TokenBucket::new(0, Window::SECOND, 0);
+        assert_eq!((never.per_nano, never.per_unit), (0, 1));
+    }
+}
