@@ -1,0 +1,25 @@
+//! What dashpot's tests lean on; never a dependency of anything that ships.
+//!
+//! - [`oracle`]: what every decision should be, worked out slowly and exactly from the
+//!   definitions, sharing no code with the algorithms.
+//! - [`trace`], [`replay`](replay()): a script of calls, played to a store and to the oracle side by
+//!   side.
+//! - [`conformance`](mod@conformance): what any store owes its callers, one test per promise.
+//! - [`bound`]: how much may pass in any interval, checked on a list of admissions.
+//! - [`strategies`]: quotas, policies and traces for property tests.
+//! - [`workload`]: deterministic streams of arrivals.
+
+mod block_on;
+pub mod bound;
+pub mod conformance;
+pub mod oracle;
+mod replay;
+pub mod strategies;
+pub mod trace;
+pub mod workload;
+
+pub use block_on::block_on;
+pub use bound::admitted_within_bound;
+pub use oracle::{Expected, Oracle, OracleStore};
+pub use replay::{Time, replay, waiting_is_exact};
+pub use trace::Trace;

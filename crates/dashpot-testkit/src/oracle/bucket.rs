@@ -1,0 +1,125 @@
+//! Token and leaky buckets: a level that rises by what is charged and drains at the policy's rate.
+
+use dashpot::Policy;
+use num_bigint::BigInt;
+
+use super::meter::{Meter, Time};
+
+/// How much stricter than the exact answer a store may be about a key that was carried over from
+/// one rate to another: it may round the level up to its own grain, by less than two nanoseconds
+/// of draining each time. It may never be more generous.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slack {
+    /// So much longer may a wait be.
+    pub nanos: u64,
+    /// So much less may remain.
+    pub units: u64,
+}
+
+/// All levels are counted in `window`-ths of a unit: a bucket of `count` units per window then
+/// drains by exactly `count` of them per nanosecond, so whole numbers are exact.
+#[derive(Clone, Debug)]
+pub(super) struct Bucket {
+    window: BigInt,
+    count: BigInt,
+    /// The level right after the last change, and when that was. `None` before the first.
+    last: Option<(Time, BigInt)>,
+    slack: BigInt,
+}
+
+impl Bucket {
+    pub(super) fn new(policy: &Policy) -> Self {
+        let window = policy.quota().window().expect("a rate has a window");
+        Self {
+            window: window.length().as_nanos().into(),
+            count: count(policy),
+            last: None,
+            slack: BigInt::ZERO,
+        }
+    }
+
+    /// The level, as if it went on below empty. A moment before the last change sees it higher.
+    fn signed_level(&self, at: Time) -> BigInt {
+        match &self.last {
+            None => BigInt::ZERO,
+            Some((then, level)) => level - &self.count * (at - then),
+        }
+    }
+
+    fn level(&self, at: Time) -> BigInt {
+        self.signed_level(at).max(BigInt::ZERO)
+    }
+
+    fn units(&self, units: u64) -> BigInt {
+        &self.window * units
+    }
+
+    fn change(&mut self, at: Time, level: BigInt) {
+        // Once both have run dry, what a store rounded up is forgotten.
+        if self.signed_level(at) <= -&self.slack {
+            self.slack = BigInt::ZERO;
+        }
+        self.last = Some((at, level));
+    }
+}
+
+impl Meter for Bucket {
+    fn passes(&self, policy: &Policy, at: Time, cost: u64) -> bool {
+        self.level(at) + self.units(cost) <= self.units(policy.limit())
+    }
+
+    fn is_fresh(&self, at: Time) -> bool {
+        self.level(at) == BigInt::ZERO
+    }
+
+    fn charge(&mut self, at: Time, units: u64) {
+        self.change(at, self.level(at) + self.units(units));
+    }
+
+    fn give_back(&mut self, at: Time, _charged_at: Time, units: u64) {
+        let level = self.level(at) - self.units(units);
+        self.change(at, level.max(BigInt::ZERO));
+    }
+
+    fn adopt(&mut self, at: Time, policy: &Policy) {
+        let count = count(policy);
+        if self.count == count {
+            return;
+        }
+        if self.is_fresh(at) {
+            // Nothing is used, so nothing is carried over.
+            self.last = None;
+            self.slack = BigInt::ZERO;
+        } else {
+            self.change(at, self.level(at));
+            self.slack += 2 * &count;
+        }
+        self.count = count;
+    }
+
+    fn is_due(&self, policy: &Policy, at: Time) -> bool {
+        policy.queue().is_none() || self.level(at) <= self.units(policy.undelayed())
+    }
+
+    fn slack(&self) -> Slack {
+        Slack {
+            nanos: divide_up(&self.slack, &self.count),
+            units: divide_up(&self.slack, &self.window),
+        }
+    }
+}
+
+fn count(policy: &Policy) -> BigInt {
+    policy.quota().count().expect("a rate has a count").into()
+}
+
+fn divide_up(dividend: &BigInt, divisor: &BigInt) -> u64 {
+    if *dividend == BigInt::ZERO {
+        return 0;
+    }
+    if *divisor == BigInt::ZERO {
+        return u64::MAX;
+    }
+    let quotient = (dividend + divisor - 1_u8) / divisor;
+    u64::try_from(quotient).unwrap_or(u64::MAX)
+}
