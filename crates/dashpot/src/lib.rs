@@ -1,5 +1,125 @@
-//! Exact rate limits.
-#![doc = ""]
+//! A rate limiter that is exact.
+//!
+//! ```
+//! use dashpot::{Limiter, Quota};
+//!
+//! let limiter = Limiter::new(Quota::per_second(10).burst(20));
+//! let decision = limiter.check("alice");
+//! if decision.is_allowed() {
+//!     // serve
+//! } else {
+//!     println!("come back in {:?}", decision.retry_after());
+//! }
+//! ```
+//!
+//! A [`Quota`] says how much is allowed (`10/s burst 20`), a [`Policy`] gives it a name and an
+//! [`Algorithm`], a [`Store`] keeps what was counted, and a [`Check`] asks. The answer is a
+//! [`Decision`]: whether it passes, and for every policy what remains, when it is whole again, and
+//! how long to wait. [`Limiter`] is the short way for one policy in memory.
+//!
+//! # Promises
+//!
+//! **Consistency.** A decision is linearizable, also one over several policies at once: every cost
+//! is taken, or none is. A denied check changes nothing, so a caller that keeps trying loses
+//! nothing but time. All policies that denied are named.
+//!
+//! **Accuracy.** Whole numbers throughout; nothing drifts and nothing is rounded but waits, which
+//! are rounded up to the nanosecond. [`retry_after`](PolicyStatus::retry_after) is exact: after that
+//! wait the same check passes if nobody else asked meanwhile, and a nanosecond earlier it does not.
+//! Rates from one a century to 2⁶⁴ a nanosecond, counts and costs up to 2⁶⁴. A clock that goes back
+//! grants nothing and breaks nothing. All this is held to a slow, exact model by property tests.
+//!
+//! **Cost.** A check is O(1) in the number of keys (a sliding log: O(log L) in its limit), takes
+//! one lock per policy and key, and allocates nothing for a known key when it has up to four
+//! checks. Keys that are as good as new are forgotten, a few at each insertion of another; keys that
+//! are owed a limit never are.
+//!
+//! **No panic** is reachable through the public interface, whatever the input.
+//!
+//! # Choosing an algorithm
+//!
+//! | algorithm | admits at most | remembers per key | fits |
+//! |---|---|---|---|
+//! | [token bucket](Algorithm::TokenBucket) | B + ⌊Δ/T⌋ in any interval Δ | one number | most APIs: bursts, then a steady rate |
+//! | [leaky bucket](Algorithm::LeakyBucket) | the same; with a queue, one each T leaves | one number | feeding something that wants an even flow |
+//! | [fixed window](Algorithm::FixedWindow) | L per window, 2L around a boundary | two numbers | quotas per calendar day or month |
+//! | [sliding log](Algorithm::SlidingLog) | L in any window, exactly | up to L entries | few and precious: logins, password resets |
+//! | [sliding window](Algorithm::SlidingWindow) | about L; 2L − 1 under attack | three numbers | large limits that should not burst at a boundary |
+//! | [concurrency](Algorithm::Concurrency) | L at once | one number | slow or heavy work |
+//!
+//! (L units per window W; T = W/L is the time of one unit; B the burst, L if left out.)
+//!
+//! A token bucket of "100 per minute" can pass 200 in one unlucky minute: a hundred saved up, and a
+//! hundred that come back meanwhile. If that is too much, give it a smaller burst: `100/min burst 10`
+//! passes at most 110.
+//!
+//! A sliding window's estimate takes the last window's count as spread evenly. Real traffic seldom
+//! proves it wrong, but somebody who knows the boundaries can: 2L − 1 in a trailing window is the
+//! bound. A sliding log has no such gap, and pays for it by remembering each admission; that is why
+//! its limit is at most [`SLIDING_LOG_MAX`].
+//!
+//! # Several limits at once
+//!
+//! ```
+//! use dashpot::{Check, MemoryStore, Policy, Quota};
+//!
+//! let store = MemoryStore::new();
+//! let minute = Policy::new("minute", Quota::per_minute(60))?;
+//! let day = Policy::new("day", Quota::per_day(1000))?;
+//!
+//! let decision = store.decide_now(&[Check::new(&minute, "alice"), Check::new(&day, "alice")]);
+//! for denied in decision.denied() {
+//!     println!("{} says no", denied.policy().name());
+//! }
+//! # Ok::<(), dashpot::PolicyError>(())
+//! ```
+//!
+//! Each queue that applies reserves a place, and the longest [delay](Decision::delay) rules.
+//!
+//! # Charging what it really cost
+//!
+//! Reserve a guess, settle with the truth. Less gives the rest back; more is charged as debt, which
+//! the key pays off before it is allowed again. A reservation that is never settled stays charged.
+//!
+//! ```
+//! use dashpot::{Limiter, Quota};
+//!
+//! let tokens = Limiter::new(Quota::per_minute(10_000));
+//! match tokens.reserve("alice", 2_000) {
+//!     Ok(reservation) => {
+//!         let used = 812; // what the model says it used
+//!         tokens.settle(reservation, used);
+//!     }
+//!     Err(denied) => println!("come back in {:?}", denied.retry_after()),
+//! }
+//! ```
+//!
+//! Over any interval that reaches back to the charge, what was really used stays within the bound
+//! of the algorithm, plus debt. In a shorter one the units given back may come on top: who reserves
+//! 5 of 5, waits until 4 are back, takes those and then gives the 5 back, may take 5 more at once.
+//! A window's credit and debt end with the window.
+//!
+//! # Changing limits
+//!
+//! What was counted belongs to the policy's name, algorithm, window and zone. A policy of the same
+//! name with another count or burst goes on with the same units used; one with another window or
+//! algorithm starts fresh. No registration: the definition that comes with a check is the one that
+//! counts.
+//!
+//! # Testing your own code
+//!
+//! [`ManualClock`] stands still until told otherwise; give it to [`MemoryStore::with_clock`].
+
+// What ships does not panic, and cuts no number short.
+#![warn(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
 mod algorithm;
 mod check;
 mod clock;
@@ -24,3 +144,8 @@ pub use policy::{
 pub use quota::{ParseQuotaError, Quota, Window, WindowError};
 pub use store::{KeyOperation, Reservation, Store, StoreError};
 pub use zone::{UnknownZone, Zone};
+
+/// The README's examples are tested with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

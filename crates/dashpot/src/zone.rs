@@ -48,12 +48,13 @@ impl Zone {
         self.rules.to_datetime(moment).date()
     }
 
-    /// The first moment of this date; where clocks pass midnight twice, the earlier one, and where
-    /// they skip it, the moment they do.
-    pub(crate) fn midnight(&self, date: Date) -> Timestamp {
+    /// The first moment of this date, in nanoseconds since the epoch; where clocks pass midnight
+    /// twice, the earlier one, and where they skip it, the moment they do. A window may end beyond
+    /// the last [`Timestamp`], so this is none.
+    pub(crate) fn midnight(&self, date: Date) -> u64 {
         let midnight = self.rules.to_ambiguous_timestamp(date.at(0, 0, 0, 0));
         let nanos = midnight.compatible().map_or(i128::MAX, |moment| moment.as_nanosecond());
-        Timestamp::from_nanos(u64::try_from(nanos.max(0)).unwrap_or(u64::MAX))
+        u64::try_from(nanos.max(0)).unwrap_or(u64::MAX)
     }
 }
 

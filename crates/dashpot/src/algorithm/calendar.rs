@@ -126,6 +126,6 @@ impl Calendar {
                 year.zip(month).and_then(|(year, month)| Date::new(year, month, 1).ok())
             }
         };
-        date.map_or(u64::MAX, |date| self.zone.midnight(date).as_nanos())
+        date.map_or(u64::MAX, |date| self.zone.midnight(date))
     }
 }

@@ -3,7 +3,13 @@
 use std::collections::VecDeque;
 
 use super::{Enforce, Verdict};
-use crate::Retry;
+use crate::{Retry, SLIDING_LOG_MAX};
+
+/// The most units a log remembers. All that ever count are the newest units up to the limit, and
+/// those that would be the newest if some of them were given back; what can be given back was
+/// admitted within the limit. The limit may change, but no limit is larger than this one, so older
+/// units than twice as many change no answer, ever. Only debt can pile up so far.
+const MOST: u64 = 2 * SLIDING_LOG_MAX;
 
 #[derive(Debug)]
 pub(super) struct SlidingLog {
@@ -11,7 +17,8 @@ pub(super) struct SlidingLog {
     pub(super) window: u64,
 }
 
-/// The admissions, oldest first, those of one instant in one entry.
+/// The admissions, oldest first, those of one instant in one entry. Its time never goes back: if
+/// the clock does, everything goes on happening at the instant of the newest entry.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     entries: VecDeque<Entry>,
@@ -29,6 +36,10 @@ struct Entry {
 }
 
 impl Log {
+    fn moment(&self, now: u64) -> u64 {
+        self.entries.back().map_or(now, |newest| newest.at.max(now))
+    }
+
     fn last(&self) -> u64 {
         self.entries.back().map_or(self.before, |entry| entry.upto)
     }
@@ -53,7 +64,15 @@ impl Log {
 impl SlidingLog {
     /// How many of the entries have left the window. They are in order, so the oldest have.
     fn expired(&self, log: &Log, now: u64) -> usize {
+        let now = log.moment(now);
         log.entries.partition_point(|entry| entry.at.saturating_add(self.window) <= now)
+    }
+
+    /// Nanoseconds until the unit of this number leaves the window.
+    fn leaves_after(&self, log: &Log, unit: u64, now: u64) -> u64 {
+        let index = log.entries.partition_point(|entry| entry.upto < unit);
+        let admitted = log.entries.get(index).map_or(0, |entry| entry.at);
+        admitted.saturating_add(self.window).saturating_sub(now)
     }
 
     fn live(&self, log: &Log, now: u64) -> u64 {
@@ -71,34 +90,23 @@ impl Enforce for SlidingLog {
         if too_many == 0 {
             return Verdict::ALLOW;
         }
-        // It passes when that many of the oldest live units have left.
+        // It passes when that many of the oldest live units have left, which is at most all: what
+        // is asked for fits the limit.
         let leaver = expired.saturating_add(too_many);
-        let index = log.entries.partition_point(|entry| entry.upto < leaver);
-        let wait = match log.entries.get(index) {
-            Some(entry) => entry.at.saturating_add(self.window).saturating_sub(now),
-            None => 0, // never: no more than all live units are in the way of what fits the limit
-        };
-        Verdict::Deny(Retry::After(wait))
+        Verdict::Deny(Retry::After(self.leaves_after(log, leaver, now)))
     }
 
     fn charge(&self, log: &mut Log, now: u64, units: u64) {
+        let at = log.moment(now);
         log.forget(log.before(self.expired(log, now)));
-        // More than twice the limit changes no answer, ever: see `forget` below.
-        let units = units.min(self.limit.saturating_mul(2));
-        let index = log.entries.partition_point(|entry| entry.at < now);
-        // Nearly always the index is past the end; it is not if the clock went back.
-        if log.entries.get(index).is_none_or(|entry| entry.at != now) {
-            let upto = log.before(index);
-            log.entries.insert(index, Entry { at: now, upto });
+        let upto = log.last().saturating_add(units.min(MOST));
+        let kept = log.before(log.entries.len().saturating_sub(1));
+        match log.entries.back_mut() {
+            // The same instant; or all of the newest entry was given back.
+            Some(newest) if newest.at == at || newest.upto == kept => *newest = Entry { at, upto },
+            _ => log.entries.push_back(Entry { at, upto }),
         }
-        for entry in log.entries.range_mut(index..) {
-            entry.upto = entry.upto.saturating_add(units);
-        }
-        // Debt can pile up past the limit. All that ever counts are the newest `limit` units, and
-        // the ones that would be the newest if some of those were given back; what can be given
-        // back was admitted within the limit. So twice the limit is all there is to remember.
-        let most = self.limit.saturating_mul(2);
-        log.forget(log.last().saturating_sub(most).max(log.before));
+        log.forget(upto.saturating_sub(MOST).max(log.before));
     }
 
     fn credit(&self, log: &mut Log, _now: u64, charged_at: u64, units: u64) {
@@ -108,7 +116,8 @@ impl Enforce for SlidingLog {
         };
         let charged = entry.upto - log.before(index);
         let given_back = units.min(charged);
-        if given_back == charged {
+        // The newest entry stays even if nothing is left of it: it tells the time.
+        if given_back == charged && index + 1 < log.entries.len() {
             log.entries.remove(index);
         }
         for entry in log.entries.range_mut(index..) {
@@ -121,9 +130,10 @@ impl Enforce for SlidingLog {
     }
 
     fn reset_after(&self, log: &Log, now: u64) -> u64 {
-        log.entries
-            .back()
-            .map_or(0, |newest| newest.at.saturating_add(self.window).saturating_sub(now))
+        match self.live(log, now) {
+            0 => 0,
+            _ => self.leaves_after(log, log.last(), now),
+        }
     }
 
     fn is_idle(&self, log: &Log, now: u64) -> bool {
@@ -157,14 +167,15 @@ mod tests {
     }
 
     #[test]
-    fn debt_takes_no_more_room_than_twice_the_limit() {
+    fn debt_takes_no_more_room_than_twice_the_largest_limit() {
         let mut log = Log::default();
-        for now in 0..50 {
-            LOG.charge(&mut log, now, 1);
+        let forever = SlidingLog { limit: 3, window: u64::MAX };
+        for now in 0..3 * SLIDING_LOG_MAX {
+            forever.charge(&mut log, now, 1);
         }
-        assert_eq!(log.entries.len(), 6);
-        LOG.charge(&mut log, 60, u64::MAX);
-        assert_eq!((log.entries.len(), LOG.live(&log, 60)), (1, 6));
+        assert_eq!(log.entries.len() as u64, MOST);
+        forever.charge(&mut log, 3 * SLIDING_LOG_MAX, u64::MAX);
+        assert_eq!((log.entries.len(), forever.live(&log, 3 * SLIDING_LOG_MAX)), (1, MOST));
     }
 
     #[test]
@@ -172,12 +183,11 @@ mod tests {
         let mut log = Log::default();
         LOG.charge(&mut log, 50, 1);
         LOG.charge(&mut log, 20, 1);
-        LOG.charge(&mut log, 40, 1);
-        assert!(log.entries.iter().is_sorted_by_key(|entry| entry.at));
-        assert!(log.entries.iter().is_sorted_by_key(|entry| entry.upto));
-        assert_eq!(LOG.verdict(&log, 60, 1), Verdict::Deny(Retry::After(60)));
-        LOG.credit(&mut log, 60, 40, 1);
-        assert_eq!(LOG.remaining(&log, 60), 1);
-        assert_eq!(LOG.reset_after(&log, 60), 90);
+        assert_eq!(log.entries.len(), 1, "as if at 50");
+        LOG.charge(&mut log, 60, 1);
+        assert_eq!(LOG.verdict(&log, 40, 1), Verdict::Deny(Retry::After(110)));
+        assert_eq!(LOG.reset_after(&log, 40), 120);
+        LOG.credit(&mut log, 70, 60, 1);
+        assert_eq!((LOG.remaining(&log, 70), LOG.reset_after(&log, 70)), (1, 80));
     }
 }

@@ -29,7 +29,8 @@ pub(crate) struct Tat(u128);
 impl TokenBucket {
     pub(super) fn new(count: u64, window: Window, capacity: u64) -> Self {
         let window = window.nanos();
-        let shared = gcd(count, window);
+        // A bucket that never refills still counts in fine grains, in case its limit changes.
+        let shared = if count == 0 { 1 } else { gcd(count, window) };
         let per_unit = window / shared;
         Self { per_nano: count / shared, per_unit, depth: grains(capacity, per_unit) }
     }
@@ -61,12 +62,18 @@ impl TokenBucket {
 
     /// Takes over a state of `old`: as many units used, fractions rounded up against the caller.
     pub(super) fn adopt(&self, old: &Self, tat: &mut Tat, now: u64) {
+        if (self.per_nano, self.per_unit) == (old.per_nano, old.per_unit) {
+            return; // The same rate, so the same time to drain.
+        }
         let backlog = old.backlog(tat, now);
         let (old_unit, new_unit) = (u128::from(old.per_unit), u128::from(self.per_unit));
         let (units, part) = (backlog / old_unit, backlog % old_unit);
         let part = (part * new_unit).div_ceil(old_unit);
         let backlog = units.saturating_mul(new_unit).saturating_add(part);
-        tat.0 = self.moment(now).saturating_add(backlog);
+        *tat = match backlog {
+            0 => Tat::default(),
+            _ => Tat(self.moment(now).saturating_add(backlog)),
+        };
     }
 }
 
@@ -128,6 +135,6 @@ mod tests {
         let awkward = TokenBucket::new(7, Window::SECOND, 7);
         assert_eq!((awkward.per_nano, awkward.per_unit), (7, 1_000_000_000));
         let never = TokenBucket::new(0, Window::SECOND, 0);
-        assert_eq!((never.per_nano, never.per_unit), (0, 1));
+        assert_eq!((never.per_nano, never.per_unit), (0, 1_000_000_000));
     }
 }

@@ -127,6 +127,8 @@ impl Shard {
 
     /// Blocks the key until then, which ends any block if it is past.
     pub(super) fn block(&mut self, place: Place<'_>, now: Timestamp, until: Timestamp) {
+        // A block that is over from the start must not come back if the clock goes back.
+        let until = if until > now { until } else { Timestamp::EPOCH };
         self.find_or_insert(place, now).record.blocked_until = until;
     }
 

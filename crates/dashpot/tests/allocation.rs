@@ -1,0 +1,60 @@
+//! What the hot path does not allocate.
+
+use dashpot::{Algorithm, Check, Limiter, ManualClock, MemoryStore, Policy, Quota};
+
+#[track_caller]
+fn allocates_nothing(work: impl FnOnce()) {
+    let counted = allocation_counter::measure(work);
+    assert_eq!(counted.count_total, 0, "{counted:?}");
+}
+
+#[test]
+fn a_check_of_a_known_key() {
+    for algorithm in Algorithm::ALL {
+        let concurrent = algorithm == Algorithm::Concurrency;
+        let quota = if concurrent { Quota::concurrent(3) } else { Quota::per_minute(3) };
+        let policy = Policy::builder("p", quota).algorithm(algorithm).build().unwrap();
+        let store = MemoryStore::with_clock(ManualClock::default());
+        let limiter = Limiter::on(policy, store);
+        assert!(limiter.check("alice").is_allowed());
+        allocates_nothing(|| {
+            assert!(limiter.check("alice").is_allowed());
+            assert!(limiter.check("alice").is_allowed());
+            assert!(!limiter.check("alice").is_allowed());
+            assert!(limiter.peek("alice").is_allowed());
+        });
+    }
+}
+
+#[test]
+fn a_check_on_the_machines_clock() {
+    let limiter = Limiter::new(Quota::per_minute(100));
+    assert!(limiter.check("alice").is_allowed());
+    allocates_nothing(|| assert!(limiter.check("alice").is_allowed()));
+}
+
+#[test]
+fn four_checks_at_once() {
+    let store = MemoryStore::new();
+    let policies: Vec<_> = (0..4)
+        .map(|index| Policy::new(format!("p{index}"), Quota::per_minute(3)).unwrap())
+        .collect();
+    let checks: Vec<_> = policies.iter().map(|policy| Check::new(policy, "alice")).collect();
+    assert!(store.decide_now(&checks).is_allowed());
+    allocates_nothing(|| {
+        assert!(store.decide_now(&checks).is_allowed());
+        assert!(store.decide_now(&checks).is_allowed());
+        assert!(!store.decide_now(&checks).is_allowed());
+    });
+}
+
+#[test]
+fn a_stranger_that_is_denied_or_only_looks() {
+    let limiter = Limiter::new(Quota::per_minute(3));
+    assert!(limiter.peek("alice").is_allowed());
+    allocates_nothing(|| {
+        assert!(limiter.peek("bob").is_allowed());
+        assert!(limiter.check_n("bob", 4).is_never());
+    });
+    assert!(limiter.store().is_empty());
+}

@@ -1,0 +1,206 @@
+//! Breaks the shipped code on purpose, and sees the test named for each bug fail.
+//!
+//! Each bug is one edit to a copy of the workspace. If the code it edits is rewritten, the edit must
+//! be too: an edit that finds nothing to change is a failure of its own.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::{env, fs};
+
+struct Bug {
+    /// Below `crates/dashpot/src/`.
+    file: &'static str,
+    right: &'static str,
+    wrong: &'static str,
+    /// The test that must fail: its file below `crates/dashpot/tests/`, and its name.
+    caught_by: (&'static str, &'static str),
+}
+
+#[test]
+fn clamp_to_now_minus_tau() {
+    caught(&Bug {
+        file: "algorithm/token_bucket.rs",
+        right: "let start = tat.0.max(self.moment(now));",
+        wrong: "let start = tat.0.max(self.moment(now).saturating_sub(self.depth));",
+        caught_by: ("traps", "trap_idle_credit_on_top_of_the_burst"),
+    });
+}
+
+#[test]
+fn truncated_wait() {
+    caught(&Bug {
+        file: "algorithm/token_bucket.rs",
+        right: "grains.div_ceil(self.per_nano.into())",
+        wrong: "(grains / u128::from(self.per_nano))",
+        caught_by: ("traps", "trap_truncated_wait"),
+    });
+}
+
+#[test]
+fn burst_off_by_one() {
+    caught(&Bug {
+        file: "algorithm/token_bucket.rs",
+        right: "depth: grains(capacity, per_unit)",
+        wrong: "depth: grains(capacity.saturating_add(1), per_unit)",
+        caught_by: ("traps", "trap_burst_off_by_one"),
+    });
+}
+
+#[test]
+fn check_then_update() {
+    caught(&Bug {
+        file: "memory.rs",
+        right: "        if allowed {\n            for group",
+        wrong: "        drop(shards);
+        std::thread::yield_now();
+        let mut shards = self.lock_all(groups.iter().map(|group| group.place));
+        if allowed {\n            for group",
+        caught_by: ("stress", "trap_check_then_update"),
+    });
+}
+
+#[test]
+fn denied_requests_charged() {
+    caught(&Bug {
+        file: "memory.rs",
+        right: "        if allowed {\n            for group",
+        wrong: "        {\n            for group",
+        caught_by: ("traps", "trap_denied_requests_are_charged"),
+    });
+}
+
+#[test]
+fn window_rollover_that_stores_instead_of_adds() {
+    caught(&Bug {
+        file: "algorithm/fixed_window.rs",
+        right: "state.count = count.saturating_add(units);",
+        wrong: "state.count = units;\n        let _ = count;",
+        caught_by: ("traps", "trap_window_rollover_that_stores_instead_of_adds"),
+    });
+}
+
+#[test]
+fn window_that_follows_the_clock_back() {
+    caught(&Bug {
+        file: "algorithm/fixed_window.rs",
+        right: "self.grid.window_at(now.max(state.start))",
+        wrong: "self.grid.window_at(now)",
+        caught_by: ("properties", "a_fixed_window_equals_the_oracle"),
+    });
+}
+
+#[test]
+fn entry_that_lives_a_nanosecond_too_long() {
+    caught(&Bug {
+        file: "algorithm/sliding_log.rs",
+        right: "entry.at.saturating_add(self.window) <= now",
+        wrong: "entry.at.saturating_add(self.window) < now",
+        caught_by: ("properties", "a_sliding_log_equals_the_oracle"),
+    });
+}
+
+#[test]
+fn estimate_rounded_in_the_callers_favour() {
+    caught(&Bug {
+        file: "algorithm/sliding_window.rs",
+        right: "self.window - u64::try_from(left).unwrap_or(self.window)",
+        wrong: "(self.window - u64::try_from(left).unwrap_or(self.window)).saturating_sub(1)",
+        caught_by: ("properties", "a_sliding_window_equals_the_oracle"),
+    });
+}
+
+#[test]
+fn delay_counted_after_charging() {
+    caught(&Bug {
+        file: "algorithm/leaky_bucket.rs",
+        right: "delay: self.meter.drained_to(tat, now, undelayed)",
+        wrong: "delay: self.meter.drained_to(tat, now, undelayed.saturating_sub(cost))",
+        caught_by: ("properties", "a_leaky_bucket_equals_the_oracle"),
+    });
+}
+
+#[test]
+fn eviction_of_keys_that_are_owed_a_limit() {
+    caught(&Bug {
+        file: "memory/shard.rs",
+        right: "if slot.record.is_idle(slot.policy.engine(), now) {",
+        wrong: "if slot.record.is_idle(slot.policy.engine(), now.after(std::time::Duration::from_secs(30))) {",
+        caught_by: ("traps", "trap_eviction_is_amnesty_and_memory_is_unbounded"),
+    });
+}
+
+#[test]
+fn conversion_that_is_forgotten_on_a_denial() {
+    caught(&Bug {
+        file: "memory/shard.rs",
+        right: "            self.policy = policy.clone();",
+        wrong: "            let _ = new;",
+        caught_by: ("vectors", "a_wait_told_after_a_change_is_exact"),
+    });
+}
+
+/// The workspace with the bug in it builds, and the named test fails on it.
+fn caught(bug: &Bug) {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("deliberate-bugs");
+    let _ = fs::remove_dir_all(&copy);
+    for part in ["Cargo.toml", "Cargo.lock", "crates", "examples"] {
+        copy_all(&workspace.join(part), &copy.join(part));
+    }
+
+    let file = copy.join("crates/dashpot/src").join(bug.file);
+    let source = fs::read_to_string(&file).unwrap();
+    let found = source.matches(bug.right).count();
+    assert_eq!(found, 1, "`{}` stands {found} times in {}", bug.right, bug.file);
+    fs::write(&file, source.replace(bug.right, bug.wrong)).unwrap();
+
+    let (binary, test) = bug.caught_by;
+    let built = cargo(&copy, &["--test", binary, "--no-run"]);
+    assert!(built.status.success(), "the bug does not build:\n{}", said(&built));
+    let run = cargo(&copy, &["--test", binary, "--", "--exact", test]);
+    let said = said(&run);
+    assert!(
+        !run.status.success() && said.contains(&format!("test {test} ... FAILED")),
+        "{binary}.rs: {test} did not notice the bug:\n{said}"
+    );
+}
+
+fn cargo(workspace: &Path, args: &[&str]) -> Output {
+    // What cargo and nextest tell this test about itself would mislead the one below.
+    let ours = |name: &str| {
+        name != "CARGO_HOME" && (name.starts_with("CARGO") || name.starts_with("NEXTEST"))
+    };
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_str().is_some_and(ours)) {
+        command.env_remove(name);
+    }
+    command
+        .args(["test", "--offline", "--package", "dashpot"])
+        .args(args)
+        .current_dir(workspace)
+        // One for all bugs, so that dependencies are built once, and not the one this test was
+        // built in: to cargo the copy looks the same as the workspace, which would then be run
+        // with the bug in it.
+        .env("CARGO_TARGET_DIR", workspace.with_extension("target"))
+        .output()
+        .unwrap()
+}
+
+fn said(output: &Output) -> String {
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    format!("{stdout}\n{stderr}")
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    if from.is_dir() {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            copy_all(&entry.path(), &to.join(entry.file_name()));
+        }
+    } else {
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(from, to).unwrap();
+    }
+}

@@ -1,0 +1,148 @@
+//! Counter-examples that were found once, and what they were about.
+
+use std::time::Duration;
+
+use dashpot::{
+    Algorithm, Check, Clock, Key, KeyOperation, ManualClock, MemoryStore, Policy, Quota,
+    Reservation, Timestamp, Window,
+};
+
+struct Scene {
+    clock: ManualClock,
+    store: MemoryStore,
+}
+
+impl Scene {
+    fn new(start: Timestamp) -> Self {
+        let clock = ManualClock::new(start);
+        Self { store: MemoryStore::with_clock(clock.clone()), clock }
+    }
+
+    fn take(&self, policy: &Policy, cost: u64) -> bool {
+        self.store.decide_now(&[Check::new(policy, "k").cost(cost)]).is_allowed()
+    }
+
+    fn reserve(&self, policy: &Policy, cost: u64) -> Reservation {
+        let check = Check::new(policy, "k").cost(cost);
+        Reservation::new(&check, &self.store.decide_now(&[check])).unwrap()
+    }
+
+    fn remaining(&self, policy: &Policy) -> u64 {
+        self.peek(policy).0
+    }
+
+    fn reset_after(&self, policy: &Policy) -> Duration {
+        self.peek(policy).1
+    }
+
+    fn peek(&self, policy: &Policy) -> (u64, Duration) {
+        let decision = self.store.decide_now(&[Check::new(policy, "k").cost(0)]);
+        let status = decision.statuses()[0];
+        (status.remaining(), status.reset_after())
+    }
+
+    fn advance(&self, nanos: u64) {
+        self.clock.advance(Duration::from_nanos(nanos));
+    }
+
+    fn back(&self, nanos: u64) {
+        self.clock.set(self.clock.now().before(Duration::from_nanos(nanos)));
+    }
+}
+
+fn policy(quota: &str, algorithm: Algorithm) -> Policy {
+    Policy::builder("p", quota.parse().unwrap()).algorithm(algorithm).build().unwrap()
+}
+
+/// The end of a window was a moment, and moments end in 2262; the window did not.
+#[test]
+fn a_window_may_end_after_the_last_moment() {
+    let scene = Scene::new(Timestamp::MAX);
+    let half_century = Quota::new(13, Window::months(597).unwrap());
+    let policy =
+        Policy::builder("p", half_century).algorithm(Algorithm::FixedWindow).build().unwrap();
+    assert!(scene.take(&policy, 1));
+    assert_eq!(scene.remaining(&policy), 12);
+    assert!(scene.reset_after(&policy) > Duration::from_secs(365 * 86_400));
+}
+
+/// A block until now or before ends any block. It was kept as it was, and came back to life when
+/// the clock went back.
+#[test]
+fn a_block_that_is_over_from_the_start_does_not_come_back() {
+    let scene = Scene::new(Timestamp::from_secs(1000));
+    let policy = policy("3/s", Algorithm::TokenBucket);
+    let over = KeyOperation::Block(scene.clock.now());
+    let _ = scene.store.manage_now(&policy, Key::from("k"), over);
+    scene.back(1_000_000_000);
+    assert!(scene.take(&policy, 3));
+}
+
+/// A log's debt was cut to twice the limit, because more changes no answer; but then the limit was
+/// raised, and it did.
+#[test]
+fn a_logs_debt_is_there_when_the_limit_is_raised() {
+    let scene = Scene::new(Timestamp::from_secs(1000));
+    let three = policy("3/h", Algorithm::SlidingLog);
+    let thirty = policy("30/h", Algorithm::SlidingLog);
+    scene.store.settle_now(scene.reserve(&three, 0), 20.into());
+    assert_eq!(scene.remaining(&thirty), 10);
+    let none = policy("0/h", Algorithm::SlidingLog);
+    scene.store.settle_now(scene.reserve(&none, 0), 5.into());
+    assert_eq!(scene.remaining(&thirty), 5);
+}
+
+/// A log drops what has left the window when it is next charged. With the clock set back, that was
+/// an amnesty: 3 admitted at 0 and 115 s, and then again at 0.
+#[test]
+fn a_log_is_not_rewound_by_its_clock() {
+    let scene = Scene::new(Timestamp::from_secs(1000));
+    let policy = policy("3/100s", Algorithm::SlidingLog);
+    assert!(scene.take(&policy, 1));
+    scene.advance(115_000_000_000);
+    assert!(scene.take(&policy, 2));
+    scene.back(115_000_000_000);
+    assert!(scene.take(&policy, 1));
+    assert!(!scene.take(&policy, 1));
+    assert_eq!(scene.reset_after(&policy), Duration::from_secs(215));
+}
+
+/// Giving back the newest admission must not take the log's time back with it.
+#[test]
+fn a_log_is_not_rewound_by_giving_back() {
+    let scene = Scene::new(Timestamp::from_secs(1000));
+    let policy = policy("1/h", Algorithm::SlidingLog);
+    assert!(scene.take(&policy, 1));
+    scene.advance(3_600_000_000_000);
+    let reservation = scene.reserve(&policy, 1);
+    scene.back(1);
+    scene.store.settle_now(reservation, 0.into());
+    assert!(scene.take(&policy, 1));
+    assert_eq!(scene.reset_after(&policy), Duration::from_nanos(3_600_000_000_001));
+}
+
+/// A limit of 0 counted in whole units, so a limit that went to 0 and back lost up to a unit.
+#[test]
+fn a_limit_that_goes_to_zero_and_back_loses_nothing() {
+    let scene = Scene::new(Timestamp::from_secs(1000));
+    let weekly = policy("1/week burst 100", Algorithm::TokenBucket);
+    let closed = policy("0/week", Algorithm::TokenBucket);
+    assert!(scene.take(&weekly, 2));
+    scene.advance(604_799_999_999_999);
+    assert!(!scene.take(&closed, 1));
+    let left = Duration::from_nanos(604_800_000_000_001);
+    assert_eq!(scene.reset_after(&weekly), left);
+}
+
+/// An idle bucket had a level again when its limit changed and then the clock went back.
+#[test]
+fn an_idle_bucket_stays_idle_when_its_limit_changes() {
+    let scene = Scene::new(Timestamp::from_secs(1000));
+    let slow = policy("1/h burst 3", Algorithm::TokenBucket);
+    let fast = policy("100/h burst 3", Algorithm::TokenBucket);
+    assert!(scene.take(&slow, 1));
+    scene.advance(7_200_000_000_000);
+    assert_eq!(scene.remaining(&fast), 3);
+    scene.back(1_000_000_000_000);
+    assert_eq!(scene.remaining(&fast), 3);
+}

@@ -1,0 +1,142 @@
+//! Real threads, counted exactly.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Duration;
+
+use dashpot::{Algorithm, Check, Limiter, ManualClock, MemoryStore, Policy, Quota, Timestamp};
+
+const THREADS: u64 = 8;
+
+/// Runs `work` on all threads at once and adds up what they return.
+fn on_all_threads(work: impl Fn(u64) -> u64 + Sync) -> u64 {
+    let start = Barrier::new(THREADS as usize);
+    thread::scope(|scope| {
+        let run = |thread| {
+            start.wait();
+            work(thread)
+        };
+        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || run(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    })
+}
+
+fn policy(algorithm: Algorithm, limit: u64) -> Policy {
+    let concurrent = algorithm == Algorithm::Concurrency;
+    let quota = if concurrent { Quota::concurrent(limit) } else { Quota::per_minute(limit) };
+    Policy::builder("p", quota).algorithm(algorithm).build().unwrap()
+}
+
+/// limitador checks, then updates: two threads that check at the same time both pass. Another
+/// trap: at a window's rollover a store instead of an add loses what others counted meanwhile.
+#[test]
+fn trap_check_then_update() {
+    const LIMIT: u64 = 1000;
+    for algorithm in Algorithm::ALL {
+        let clock = ManualClock::default();
+        let limiter = Limiter::on(policy(algorithm, LIMIT), MemoryStore::with_clock(clock.clone()));
+        let tries = |limiter: &Limiter| {
+            on_all_threads(|_| (0..500).filter(|_| limiter.check("k").is_allowed()).count() as u64)
+        };
+        assert_eq!(tries(&limiter), LIMIT, "{algorithm}");
+        if algorithm != Algorithm::Concurrency {
+            // Minutes later each starts afresh, all threads rushing into the new window at once.
+            for _ in 0..20 {
+                clock.advance(Duration::from_secs(120));
+                assert_eq!(tries(&limiter), LIMIT, "{algorithm}");
+            }
+        }
+    }
+}
+
+/// Callers that name the same limits in different orders neither deadlock nor over-admit, and a
+/// denial by one limit gives nothing away of the others.
+#[test]
+fn several_limits_at_once_from_all_sides() {
+    let store = MemoryStore::with_clock(ManualClock::default());
+    let policies: Vec<_> = (0..6)
+        .map(|index| Policy::new(format!("p{index}"), Quota::per_hour(300 + index)).unwrap())
+        .collect();
+    let passed = on_all_threads(|thread| {
+        let mut checks: Vec<_> = policies.iter().map(|policy| Check::new(policy, "k")).collect();
+        checks.rotate_left(thread as usize % 6);
+        if thread % 2 == 1 {
+            checks.reverse();
+        }
+        (0..200).filter(|_| store.decide_now(&checks).is_allowed()).count() as u64
+    });
+    assert_eq!(passed, 300, "the smallest limit decides");
+    for (index, policy) in policies.iter().enumerate() {
+        let decision = store.decide_now(&[Check::new(policy, "k").cost(0)]);
+        assert_eq!(decision.statuses()[0].remaining(), index as u64, "{policy}");
+    }
+}
+
+/// Units that were given back can be taken again, each exactly once.
+#[test]
+fn reserve_and_give_back() {
+    let clock = ManualClock::default();
+    for algorithm in Algorithm::ALL {
+        let limiter = Limiter::on(policy(algorithm, 50), MemoryStore::with_clock(clock.clone()));
+        let in_use = AtomicU64::new(0);
+        on_all_threads(|_| {
+            for _ in 0..2000 {
+                if let Ok(reservation) = limiter.reserve("k", 7) {
+                    let now = in_use.fetch_add(7, Ordering::SeqCst) + 7;
+                    assert!(now <= 50, "{algorithm}: {now} in use");
+                    in_use.fetch_sub(7, Ordering::SeqCst);
+                    limiter.refund(reservation);
+                }
+            }
+            0
+        });
+        let status = limiter.peek("k");
+        assert_eq!(status.statuses()[0].remaining(), 50, "{algorithm}");
+    }
+}
+
+/// On the machine's own clock: in the time that really passed, no more than burst and rate allow.
+#[test]
+fn the_bound_holds_in_real_time() {
+    let limiter = Limiter::new(Quota::per_second(20_000).burst(100));
+    let first = limiter.peek("k").at();
+    let last = AtomicU64::new(0);
+    let passed = on_all_threads(|_| {
+        let mut passed = 0;
+        for _ in 0..20_000 {
+            let decision = limiter.check("k");
+            if decision.is_allowed() {
+                passed += 1;
+                last.fetch_max(decision.at().as_nanos(), Ordering::SeqCst);
+            }
+        }
+        passed
+    });
+    let elapsed = Timestamp::from_nanos(last.into_inner()).since(first);
+    let bound = 100 + u64::try_from(elapsed.as_nanos() / 50_000).unwrap();
+    assert!(passed <= bound, "{passed} passed in {elapsed:?}, {bound} may");
+    assert!(passed >= 100, "{passed}");
+}
+
+/// Many keys come and go while threads hammer a few: nobody's count is lost in the moves.
+#[test]
+fn sweeping_loses_no_count() {
+    let clock = ManualClock::default();
+    let store = Arc::new(MemoryStore::with_clock(clock.clone()));
+    let hot = Limiter::on(policy(Algorithm::FixedWindow, 5000), store.clone());
+    let noise = Limiter::on(Policy::new("noise", Quota::per_second(1)).unwrap(), store.clone());
+    let passed = on_all_threads(|thread| {
+        let mut passed = 0;
+        for round in 0..5000_u64 {
+            passed += u64::from(hot.check("k").is_allowed());
+            let key = (thread * 5000 + round).to_be_bytes();
+            assert!(noise.check(&key).is_allowed());
+            if thread == 0 && round % 500 == 0 {
+                clock.advance(Duration::from_secs(1)); // ten in all: within the minute
+            }
+        }
+        passed
+    });
+    assert_eq!(passed, 5000);
+}
