@@ -1,0 +1,52 @@
+//! The `dashpot` command.
+
+// What ships does not panic, and cuts no number short.
+#![warn(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
+mod answer;
+mod check;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// One rate limiter for every layer.
+#[derive(Debug, Parser)]
+#[command(name = "dashpot", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(check::Args),
+}
+
+/// How the command ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exit {
+    /// Allowed, or fine.
+    Fine = 0,
+    /// Denied.
+    Denied = 1,
+    /// Wrong usage; also what the argument parser ends with.
+    Usage = 2,
+    /// The answer could not be written.
+    Output = 4,
+}
+
+fn main() -> ExitCode {
+    let exit = match Cli::parse().command {
+        Command::Check(args) => check::run(&args),
+    };
+    ExitCode::from(exit as u8)
+}
