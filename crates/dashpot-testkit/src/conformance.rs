@@ -49,9 +49,9 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use dashpot::{
-    Algorithm, Check, Decision, Key, KeyOperation, Policy, Quota, Reservation, Store, Window,
-};
+use dashpot::{Algorithm, Check, Decision, Key, KeyOperation, Policy, Reservation, Store, Window};
+
+use crate::limit;
 
 pub use keys::*;
 pub use limits::*;
@@ -130,11 +130,7 @@ fn five(algorithm: Algorithm) -> Policy {
 }
 
 fn several(name: &str, algorithm: Algorithm, count: u64) -> Policy {
-    let quota = match algorithm {
-        Algorithm::Concurrency => Quota::concurrent(count),
-        _ => Quota::new(count, Window::DAY),
-    };
-    Policy::builder(name, quota).algorithm(algorithm).build().unwrap()
+    limit(name, algorithm, count, Window::DAY)
 }
 
 /// A key that nobody has used before, not even another process.

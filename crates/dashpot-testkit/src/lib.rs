@@ -12,6 +12,7 @@
 mod block_on;
 pub mod bound;
 pub mod conformance;
+mod limits;
 pub mod oracle;
 mod replay;
 pub mod strategies;
@@ -20,6 +21,7 @@ pub mod workload;
 
 pub use block_on::block_on;
 pub use bound::admitted_within_bound;
+pub use limits::limit;
 pub use oracle::{Expected, Oracle, OracleStore};
 pub use replay::{Time, replay, waiting_is_exact};
 pub use trace::Trace;

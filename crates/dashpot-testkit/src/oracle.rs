@@ -63,6 +63,7 @@ pub struct Oracle {
 struct Identity {
     name: String,
     algorithm: Algorithm,
+    limited: bool,
     window: Option<Window>,
     zone: Zone,
     key: Vec<u8>,
@@ -74,6 +75,7 @@ impl Identity {
         Self {
             name: policy.name().to_owned(),
             algorithm: policy.algorithm(),
+            limited: !policy.quota().is_unlimited(),
             window: policy.quota().window(),
             zone: policy.zone().clone(),
             key: key.as_bytes().to_owned(),

@@ -105,7 +105,7 @@ impl MemoryStore {
             .collect();
         let allowed = verdicts.iter().all(|verdict| matches!(verdict, Verdict::Allow { .. }));
         if allowed {
-            for group in groups.iter().filter(|group| group.cost > 0) {
+            for group in groups.iter().filter(|group| group.takes_something()) {
                 shards.of(group.place).charge(group.place, now, group.cost);
             }
         }

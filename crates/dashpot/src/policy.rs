@@ -310,15 +310,17 @@ impl PolicyBuilder {
         Ok(())
     }
 
-    /// What the counters belong to.
-    fn identity(&self) -> (&str, Algorithm, Option<Window>, &Zone) {
-        (&self.name, self.algorithm, self.quota.window(), &self.zone)
+    /// What the counters belong to. Without a limit nothing is counted, so there is nothing to go
+    /// on with when one is set.
+    fn identity(&self) -> (&str, Algorithm, bool, Option<Window>, &Zone) {
+        let limited = !self.quota.is_unlimited();
+        (&self.name, self.algorithm, limited, self.quota.window(), &self.zone)
     }
 
     pub(crate) fn limit(&self) -> u64 {
         match self.queue {
             // The one in service has a place too; a bucket that never drains holds nothing.
-            Some(places) if self.quota.count() != Some(0) => places.saturating_add(1),
+            Some(places) if self.quota.count() > Some(0) => places.saturating_add(1),
             _ => self.quota.capacity(),
         }
     }

@@ -1,6 +1,7 @@
 //! What the hot path does not allocate.
 
-use dashpot::{Algorithm, Check, Limiter, ManualClock, MemoryStore, Policy, Quota};
+use dashpot::{Algorithm, Check, Limiter, ManualClock, MemoryStore, Policy, Quota, Window};
+use dashpot_testkit::limit;
 
 #[track_caller]
 fn allocates_nothing(work: impl FnOnce()) {
@@ -11,9 +12,7 @@ fn allocates_nothing(work: impl FnOnce()) {
 #[test]
 fn a_check_of_a_known_key() {
     for algorithm in Algorithm::ALL {
-        let concurrent = algorithm == Algorithm::Concurrency;
-        let quota = if concurrent { Quota::concurrent(3) } else { Quota::per_minute(3) };
-        let policy = Policy::builder("p", quota).algorithm(algorithm).build().unwrap();
+        let policy = limit("p", algorithm, 3, Window::MINUTE);
         let store = MemoryStore::with_clock(ManualClock::default());
         let limiter = Limiter::on(policy, store);
         assert!(limiter.check("alice").is_allowed());

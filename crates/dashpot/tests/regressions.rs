@@ -146,3 +146,40 @@ fn an_idle_bucket_stays_idle_when_its_limit_changes() {
     scene.back(1_000_000_000_000);
     assert_eq!(scene.remaining(&fast), 3);
 }
+
+/// A queue sets a bucket's capacity, and did so even where there was no limit.
+#[test]
+fn a_queue_limits_nothing_where_there_is_no_limit() {
+    let scene = Scene::new(Timestamp::from_secs(1000));
+    let unlimited = Policy::builder("p", Quota::UNLIMITED)
+        .algorithm(Algorithm::LeakyBucket)
+        .queue(3)
+        .build()
+        .unwrap();
+    assert_eq!(unlimited.limit(), u64::MAX);
+    assert!(scene.take(&unlimited, 5));
+}
+
+/// Permits without a limit kept a state that counts nothing, and a limit set later went on with it.
+#[test]
+fn a_limit_set_where_there_was_none_counts() {
+    let scene = Scene::new(Timestamp::from_secs(1000));
+    let permits =
+        |quota| Policy::builder("p", quota).algorithm(Algorithm::Concurrency).build().unwrap();
+    let (unlimited, two) = (permits(Quota::UNLIMITED), permits(Quota::concurrent(2)));
+    let later = scene.clock.now().after(Duration::from_secs(1));
+    let _ = scene.store.manage_now(&unlimited, Key::from("k"), KeyOperation::Block(later));
+    scene.advance(1_000_000_000);
+    assert!(scene.take(&unlimited, 9));
+    assert!(scene.take(&two, 2));
+    assert!(!scene.take(&two, 1));
+}
+
+/// Without a limit there is nothing to remember.
+#[test]
+fn no_limit_takes_no_memory() {
+    let scene = Scene::new(Timestamp::from_secs(1000));
+    let unlimited = Policy::new("p", Quota::UNLIMITED).unwrap();
+    assert!(scene.take(&unlimited, u64::MAX));
+    assert!(scene.store.is_empty());
+}

@@ -5,7 +5,10 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use dashpot::{Algorithm, Check, Limiter, ManualClock, MemoryStore, Policy, Quota, Timestamp};
+use dashpot::{
+    Algorithm, Check, Limiter, ManualClock, MemoryStore, Policy, Quota, Timestamp, Window,
+};
+use dashpot_testkit::limit;
 
 const THREADS: u64 = 8;
 
@@ -22,10 +25,8 @@ fn on_all_threads(work: impl Fn(u64) -> u64 + Sync) -> u64 {
     })
 }
 
-fn policy(algorithm: Algorithm, limit: u64) -> Policy {
-    let concurrent = algorithm == Algorithm::Concurrency;
-    let quota = if concurrent { Quota::concurrent(limit) } else { Quota::per_minute(limit) };
-    Policy::builder("p", quota).algorithm(algorithm).build().unwrap()
+fn policy(algorithm: Algorithm, count: u64) -> Policy {
+    limit("p", algorithm, count, Window::MINUTE)
 }
 
 /// limitador checks, then updates: two threads that check at the same time both pass. Another

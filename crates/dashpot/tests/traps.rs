@@ -6,20 +6,37 @@ use std::time::Duration;
 use dashpot::{
     Algorithm, Check, Clock, Limiter, ManualClock, MemoryStore, Policy, Quota, Timestamp, Window,
 };
+use dashpot_testkit::limit;
 
-fn on(clock: &ManualClock, quota: Quota, algorithm: Algorithm) -> Limiter {
-    let policy = Policy::builder("p", quota).algorithm(algorithm).build().unwrap();
+fn on(clock: &ManualClock, policy: Policy) -> Limiter {
     Limiter::on(policy, MemoryStore::with_clock(clock.clone()))
+}
+
+/// So many a minute; at once, under concurrency.
+fn a_minute(clock: &ManualClock, algorithm: Algorithm, count: u64) -> Limiter {
+    on(clock, limit("p", algorithm, count, Window::MINUTE))
+}
+
+fn bucket_on(clock: &ManualClock, quota: Quota) -> Limiter {
+    on(clock, Policy::new("p", quota).unwrap())
 }
 
 fn bucket(quota: &str) -> (Limiter, ManualClock) {
     let clock = ManualClock::default();
-    (on(&clock, quota.parse().unwrap(), Algorithm::TokenBucket), clock)
+    (bucket_on(&clock, quota.parse().unwrap()), clock)
 }
 
 fn admitted(limiter: &Limiter, tries: usize) -> usize {
     (0..tries).filter(|_| limiter.check("k").is_allowed()).count()
 }
+
+/// Those that run by a clock, each in its own way.
+const CLOCKED: [Algorithm; 4] = [
+    Algorithm::TokenBucket,
+    Algorithm::FixedWindow,
+    Algorithm::SlidingLog,
+    Algorithm::SlidingWindow,
+];
 
 const NANO: Duration = Duration::from_nanos(1);
 
@@ -55,7 +72,7 @@ fn trap_burst_off_by_one() {
         assert_eq!(limiter.peek("k").statuses()[0].limit(), capacity as u64);
     }
     for algorithm in [Algorithm::FixedWindow, Algorithm::SlidingLog, Algorithm::SlidingWindow] {
-        let limiter = on(&ManualClock::default(), Quota::per_minute(20), algorithm);
+        let limiter = a_minute(&ManualClock::default(), algorithm, 20);
         assert_eq!(admitted(&limiter, 100), 20, "{algorithm}");
     }
 }
@@ -81,9 +98,7 @@ fn trap_truncated_wait() {
 fn trap_denied_requests_are_charged() {
     for algorithm in Algorithm::ALL {
         let clock = ManualClock::default();
-        let concurrent = algorithm == Algorithm::Concurrency;
-        let quota = if concurrent { Quota::concurrent(2) } else { Quota::per_minute(2) };
-        let limiter = on(&clock, quota, algorithm);
+        let limiter = a_minute(&clock, algorithm, 2);
         let daily = Policy::new("daily", Quota::per_day(100)).unwrap();
         let both = [Check::new(limiter.policy(), "k"), Check::new(&daily, "k")];
         let passed = (0..1000).filter(|_| limiter.store().decide_now(&both).is_allowed()).count();
@@ -109,7 +124,7 @@ fn trap_intervals_that_round_to_nothing() {
         (u64::MAX, Window::new(NANO).unwrap()),
     ] {
         let quota = Quota::new(count, window).burst(10);
-        let limiter = on(&clock, quota, Algorithm::TokenBucket);
+        let limiter = bucket_on(&clock, quota);
         assert_eq!(admitted(&limiter, 1000), 10, "{quota}");
         assert_eq!(limiter.check("k").retry_after(), Some(NANO), "{quota}");
         clock.advance(NANO);
@@ -124,7 +139,7 @@ fn trap_rates_that_drift() {
     // Primes: no unit of time measures a unit's.
     for (count, hours) in [(7, 1000), (7919, 12), (99_991, 1)] {
         let clock = ManualClock::new(Timestamp::from_secs(1_900_000_000));
-        let limiter = on(&clock, Quota::per_hour(count).burst(2), Algorithm::TokenBucket);
+        let limiter = bucket_on(&clock, Quota::per_hour(count).burst(2));
         let end = Timestamp::from_secs(1_900_000_000 + hours * 3600);
         let mut passed = 0;
         // As fast as the waits allow; the last one passes at the very end.
@@ -156,10 +171,8 @@ fn trap_per_second_means_every_so_many_seconds() {
 #[test]
 fn trap_panic_in_the_first_second() {
     for algorithm in Algorithm::ALL {
-        let concurrent = algorithm == Algorithm::Concurrency;
-        let quota = if concurrent { Quota::concurrent(3) } else { Quota::per_minute(3) };
         for now in [Timestamp::EPOCH, Timestamp::from_nanos(1), Timestamp::MAX] {
-            let limiter = on(&ManualClock::new(now), quota, algorithm);
+            let limiter = a_minute(&ManualClock::new(now), algorithm, 3);
             assert_eq!(admitted(&limiter, 10), 3, "{algorithm} at {now:?}");
         }
     }
@@ -193,7 +206,7 @@ fn trap_eviction_is_amnesty_and_memory_is_unbounded() {
 fn trap_window_rollover_that_stores_instead_of_adds() {
     for algorithm in [Algorithm::FixedWindow, Algorithm::SlidingWindow] {
         let clock = ManualClock::default();
-        let limiter = on(&clock, Quota::per_minute(10), algorithm);
+        let limiter = a_minute(&clock, algorithm, 10);
         for _ in 0..3 {
             clock.advance(Duration::from_secs(120));
             for taken in 1..=10 {
@@ -208,14 +221,9 @@ fn trap_window_rollover_that_stores_instead_of_adds() {
 /// A clock set back that freezes limiters, or hands out what was already used.
 #[test]
 fn trap_a_clock_that_goes_back() {
-    for algorithm in [
-        Algorithm::TokenBucket,
-        Algorithm::FixedWindow,
-        Algorithm::SlidingLog,
-        Algorithm::SlidingWindow,
-    ] {
+    for algorithm in CLOCKED {
         let clock = ManualClock::default();
-        let limiter = on(&clock, Quota::per_minute(3), algorithm);
+        let limiter = a_minute(&clock, algorithm, 3);
         assert_eq!(admitted(&limiter, 10), 3);
         let told = limiter.check("k").retry_after().unwrap();
         let back = Duration::from_secs(3600);
@@ -232,14 +240,9 @@ fn trap_a_clock_that_goes_back() {
 /// its `reset_after`, and not before.
 #[test]
 fn trap_limited_for_ever() {
-    for algorithm in [
-        Algorithm::TokenBucket,
-        Algorithm::FixedWindow,
-        Algorithm::SlidingLog,
-        Algorithm::SlidingWindow,
-    ] {
+    for algorithm in CLOCKED {
         let clock = ManualClock::default();
-        let limiter = on(&clock, Quota::per_minute(3), algorithm);
+        let limiter = a_minute(&clock, algorithm, 3);
         admitted(&limiter, 10);
         let reset = limiter.peek("k").statuses()[0].reset_after();
         clock.advance(reset - NANO);

@@ -11,6 +11,14 @@ pub(super) struct Group<'a> {
     pub(super) cost: u64,
 }
 
+impl Group<'_> {
+    /// Whether there is anything to remember: peeks take nothing, and without a limit nothing is
+    /// counted.
+    pub(super) fn takes_something(&self) -> bool {
+        self.cost > 0 && !self.place.policy.quota().is_unlimited()
+    }
+}
+
 pub(super) struct Plan<'a> {
     /// In the order of their shards, so that all calls lock in one order.
     pub(super) groups: SmallVec<[Group<'a>; 4]>,
