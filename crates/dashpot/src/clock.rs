@@ -3,6 +3,7 @@
 mod manual;
 mod system;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use manual::ManualClock;
@@ -61,11 +62,17 @@ impl Timestamp {
 /// Whose time counts.
 ///
 /// Implementations should be cheap (one call per decision) and should not run backwards. If one
-/// does, nothing breaks and nothing is granted: every algorithm treats an earlier `now` as a longer
-/// wait.
+/// does, nothing breaks, and no key has more than it had before the clock went back: to every
+/// algorithm an earlier `now` is a longer wait.
 pub trait Clock: Send + Sync {
     /// The current moment.
     fn now(&self) -> Timestamp;
+}
+
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> Timestamp {
+        C::now(self)
+    }
 }
 
 /// A duration in nanoseconds, as long as 584 years.

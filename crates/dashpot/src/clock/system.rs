@@ -1,7 +1,7 @@
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::hint;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use super::{Clock, Timestamp, saturating_nanos};
@@ -18,10 +18,13 @@ const SLEW: u64 = 8;
 /// It never stands still and never runs backwards. Once a second it is compared with the wall
 /// clock: if that was set forward (or the machine slept), the step is taken at once; if it was set
 /// back, time runs an eighth slower until the two agree again.
+///
+/// Reading it writes nothing that threads share, but for the one reading a second that looks at the
+/// wall clock.
 #[derive(Debug)]
 pub struct SystemClock {
     origin: Instant,
-    course: ArcSwap<Course>,
+    course: SharedCourse,
     next_look: AtomicU64,
     steering: Mutex<()>,
 }
@@ -32,7 +35,7 @@ impl SystemClock {
     pub fn new() -> Self {
         Self {
             origin: Instant::now(),
-            course: ArcSwap::from_pointee(Course { from: 0, shown: wall_nanos(), ahead: 0 }),
+            course: SharedCourse::new(Course { from: 0, shown: wall_nanos(), ahead: 0 }),
             next_look: AtomicU64::new(LOOK_EVERY),
             steering: Mutex::new(()),
         }
@@ -51,11 +54,8 @@ impl SystemClock {
         // In this order: if the thread loses its core in between, the wall is a little behind the
         // monotonic moment, and the clock is slowed for a second rather than hurried.
         let wall = wall_nanos();
-        let monotonic = self.monotonic();
-        let steered = self.course.load().steer(monotonic, wall);
-        self.course.store(steered.into());
-        let next = monotonic.saturating_add(LOOK_EVERY);
-        self.next_look.store(next, Ordering::Relaxed);
+        let course = self.course.change(|course| course.steer(self.monotonic(), wall));
+        self.next_look.store(course.from.saturating_add(LOOK_EVERY), Ordering::Relaxed);
     }
 }
 
@@ -67,12 +67,70 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        let mut monotonic = self.monotonic();
-        if monotonic >= self.next_look.load(Ordering::Relaxed) {
-            self.look();
-            monotonic = self.monotonic();
+        let (course, monotonic) = self.course.read(|| self.monotonic());
+        if monotonic < self.next_look.load(Ordering::Relaxed) {
+            return Timestamp::from_nanos(course.at(monotonic));
         }
-        Timestamp::from_nanos(self.course.load().at(monotonic))
+        self.look();
+        let (course, monotonic) = self.course.read(|| self.monotonic());
+        Timestamp::from_nanos(course.at(monotonic))
+    }
+}
+
+/// A course that is read all the time and changed once a second, by a sequence lock: the number is
+/// odd while it is being changed, and readers that saw it change start over.
+///
+/// The moment a reader asks about is read under the lock too. Otherwise a moment after the change
+/// could be told by the old course, faster than the new one, and time would seem to run back.
+#[derive(Debug)]
+struct SharedCourse {
+    sequence: AtomicU64,
+    from: AtomicU64,
+    shown: AtomicU64,
+    ahead: AtomicU64,
+}
+
+impl SharedCourse {
+    fn new(course: Course) -> Self {
+        Self {
+            sequence: AtomicU64::new(0),
+            from: AtomicU64::new(course.from),
+            shown: AtomicU64::new(course.shown),
+            ahead: AtomicU64::new(course.ahead),
+        }
+    }
+
+    fn load(&self) -> Course {
+        Course {
+            from: self.from.load(Ordering::Relaxed),
+            shown: self.shown.load(Ordering::Relaxed),
+            ahead: self.ahead.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The course, and a moment read while it was in force.
+    fn read(&self, moment: impl Fn() -> u64) -> (Course, u64) {
+        loop {
+            let before = self.sequence.load(Ordering::Acquire);
+            let (course, moment) = (self.load(), moment());
+            fence(Ordering::Acquire);
+            if before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before {
+                return (course, moment);
+            }
+            hint::spin_loop();
+        }
+    }
+
+    /// Changes the course. Callers take turns.
+    fn change(&self, change: impl FnOnce(Course) -> Course) -> Course {
+        self.sequence.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let course = change(self.load());
+        self.from.store(course.from, Ordering::Relaxed);
+        self.shown.store(course.shown, Ordering::Relaxed);
+        self.ahead.store(course.ahead, Ordering::Relaxed);
+        self.sequence.fetch_add(1, Ordering::Release);
+        course
     }
 }
 
@@ -176,5 +234,35 @@ mod tests {
         clock.now();
         assert_eq!(clock.next_look.load(Ordering::Relaxed), 0);
         drop(busy);
+    }
+
+    /// However often the course changes, and to whatever pace, what one thread has seen is never
+    /// ahead of what another sees later.
+    #[test]
+    fn time_does_not_run_back_between_threads_while_it_is_steered() {
+        let clock = SystemClock::new();
+        let latest = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            let read = || {
+                for _ in 0..200_000 {
+                    let seen = latest.load(Ordering::SeqCst);
+                    let now = clock.now().as_nanos();
+                    assert!(now >= seen, "{} ns back", seen - now);
+                    latest.fetch_max(now, Ordering::SeqCst);
+                }
+            };
+            let readers = [(); 3].map(|()| scope.spawn(read));
+            let mut slower = false;
+            while !readers.iter().all(|reader| reader.is_finished()) {
+                // To a pace an eighth slower and back, as if the wall clock were set and set.
+                slower = !slower;
+                let behind = if slower { 3600 * SECOND } else { 0 };
+                clock.course.change(|course| {
+                    let monotonic = clock.monotonic();
+                    course.steer(monotonic, course.at(monotonic) - behind)
+                });
+                std::thread::yield_now();
+            }
+        });
     }
 }
