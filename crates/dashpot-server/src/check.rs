@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, Write};
 
+use clap::builder::BoolishValueParser;
 use dashpot::{Algorithm, Limiter, MemoryStore, Outcome, Policy, PolicyError, Quota, Zone};
 
 use crate::answer::Answer;
@@ -51,7 +52,7 @@ pub(crate) struct Args {
     zone: Zone,
 
     /// Print JSON, one line for each check
-    #[arg(long, env = "DASHPOT_JSON")]
+    #[arg(long, env = "DASHPOT_JSON", value_parser = BoolishValueParser::new())]
     json: bool,
 }
 
@@ -80,38 +81,41 @@ pub(crate) fn run(args: &Args) -> Exit {
         }
     };
     let limiter = Limiter::on(policy, MemoryStore::new());
-    match ask(args, &limiter, &mut io::stdout().lock()) {
-        Ok(Outcome::Allow) => Exit::Fine,
-        Ok(Outcome::Deny) => Exit::Denied,
-        // Whoever reads has seen enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Exit::Fine,
-        Err(error) => {
+    let mut outcome = Outcome::Allow;
+    match ask(args, &limiter, &mut outcome, &mut io::stdout().lock()) {
+        // Whoever reads may have seen enough.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             eprintln!("error: cannot write the answer: {error}");
             Exit::Output
         }
+        _ if outcome == Outcome::Deny => Exit::Denied,
+        _ => Exit::Fine,
     }
 }
 
-/// Makes the checks and prints the answers as they come; one denial is a denial.
-fn ask(args: &Args, limiter: &Limiter, out: &mut impl Write) -> io::Result<Outcome> {
-    let mut outcome = Outcome::Allow;
+/// Makes the checks and prints the answers as they come; one denial makes the outcome a denial.
+fn ask(
+    args: &Args,
+    limiter: &Limiter,
+    outcome: &mut Outcome,
+    out: &mut impl Write,
+) -> io::Result<()> {
     if !args.json {
         table::heading(out, limiter.policy(), &args.key)?;
     }
     for number in 1..=args.times {
         let decision = limiter.check_n(&args.key, args.cost);
+        if !decision.is_allowed() {
+            *outcome = Outcome::Deny;
+        }
         if args.json {
             serde_json::to_writer(&mut *out, &Answer::new(&decision, &args.key))?;
             writeln!(out)?;
         } else {
             table::row(out, number, &decision)?;
         }
-        if !decision.is_allowed() {
-            outcome = Outcome::Deny;
-        }
     }
-    out.flush()?;
-    Ok(outcome)
+    out.flush()
 }
 
 /// Reads a limit; if it is wrong, shows where.

@@ -95,7 +95,7 @@ fn every_flag_is_also_an_environment_variable() {
             ("DASHPOT_COST", "1"),
             ("DASHPOT_TIMES", "4"),
             ("DASHPOT_ZONE", "UTC"),
-            ("DASHPOT_JSON", "true"),
+            ("DASHPOT_JSON", "1"),
         ])
         .output()
         .unwrap();

@@ -174,10 +174,10 @@ async fn remaining(subject: &impl Subject, policy: &Policy, key: &[u8]) -> u64 {
 async fn reserve(subject: &impl Subject, policy: &Policy, key: &[u8], cost: u64) -> Reservation {
     let check = Check::new(policy, key).cost(cost);
     let decision = decide(subject, &[check]).await;
-    Reservation::new(&check, &decision).unwrap_or_else(|| panic!("{policy}: {decision:?}"))
+    check.reservation(&decision).unwrap_or_else(|| panic!("{policy}: {decision:?}"))
 }
 
 async fn settle(subject: &impl Subject, reservation: Reservation, used: u64) {
-    let settled = subject.store().settle(reservation, used.into()).await;
+    let settled = subject.store().settle(&reservation, used.into()).await;
     settled.expect("the store answers");
 }

@@ -48,6 +48,8 @@ pub fn replay<S: Store>(store: &S, time: &impl Time, trace: &Trace) -> Result<()
         redefined: vec![false; trace.policies.len()],
         open: Vec::new(),
         latest: trace.start,
+        went_back: false,
+        resets: Vec::new(),
     };
     for (number, step) in trace.steps.iter().enumerate() {
         replay.play(step).map_err(|difference| {
@@ -74,13 +76,20 @@ struct Replay<'a, S, T> {
     open: Vec<Reservation>,
     /// The latest moment the store has told.
     latest: Timestamp,
+    /// Whether the clock was ever set back.
+    went_back: bool,
+    /// The keys whose counts were forgotten, and when.
+    resets: Vec<(Vec<u8>, Timestamp)>,
 }
 
 impl<'a, S: Store, T: Time> Replay<'a, S, T> {
     fn play(&mut self, step: &Step) -> Result<(), String> {
         match *step {
             Step::Advance(by) => self.time.set(self.time.now().after(by)),
-            Step::Back(by) => self.time.set(self.time.now().before(by)),
+            Step::Back(by) => {
+                self.time.set(self.time.now().before(by));
+                self.went_back = true;
+            }
             Step::Check(ref asks) => drop(self.ask(asks)?),
             Step::Reserve(ask) => {
                 let reservation = self.ask(&[ask])?;
@@ -130,7 +139,7 @@ impl<'a, S: Store, T: Time> Replay<'a, S, T> {
             check.policy.algorithm(),
             Algorithm::FixedWindow | Algorithm::SlidingWindow | Algorithm::SlidingLog
         );
-        Ok(Reservation::new(check, &decision).filter(|_| !(behind && windowed)))
+        Ok(check.reservation(&decision).filter(|_| !(behind && windowed)))
     }
 
     fn settle(&mut self, which: usize, used: u64) -> Result<(), String> {
@@ -146,7 +155,13 @@ impl<'a, S: Store, T: Time> Replay<'a, S, T> {
             return Ok(());
         }
         let (cost, charged_at) = (reservation.cost().units(), reservation.charged_at());
-        let at = block_on(self.store.settle(reservation, Cost::new(used)))
+        let mut resets = self.resets.iter().filter(|(reset, _)| *reset == key);
+        let permit = policy.algorithm() == Algorithm::Concurrency;
+        if permit && resets.any(|(_, at)| self.went_back || *at == charged_at) {
+            // The clock does not tell whether the permit was taken before the reset.
+            return Ok(());
+        }
+        let at = block_on(self.store.settle(&reservation, Cost::new(used)))
             .map_err(|error| error.to_string())?;
         self.oracle.settle(at, &policy, Key::new(&key), cost, charged_at, used);
         self.latest = self.latest.max(at);
@@ -164,6 +179,9 @@ impl<'a, S: Store, T: Time> Replay<'a, S, T> {
         let decision = block_on(self.store.manage(policy, key, operation))
             .map_err(|error| error.to_string())?;
         self.latest = self.latest.max(decision.at());
+        if operation == KeyOperation::Reset {
+            self.resets.push((key.as_bytes().to_owned(), decision.at()));
+        }
         let expected = self.oracle.manage(decision.at(), policy, key, operation);
         difference(&[expected], &decision).map_or(Ok(()), Err)
     }

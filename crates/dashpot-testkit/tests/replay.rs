@@ -58,7 +58,7 @@ impl Store for Generous {
 
     fn settle(
         &self,
-        reservation: Reservation,
+        reservation: &Reservation,
         used: Cost,
     ) -> impl Future<Output = Result<Timestamp, StoreError>> + Send {
         self.0.settle(reservation, used)

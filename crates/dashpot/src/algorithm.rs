@@ -88,9 +88,10 @@ pub(crate) enum State {
     Concurrency(concurrency::InFlight),
 }
 
-/// Runs `$body` with the algorithm and its own kind of state. The two always belong together: a
-/// key's counters are found by its policy's algorithm among others, and [`Engine::fresh`] makes
-/// them. Were they ever mixed up, `$otherwise` is what a policy without a limit would say.
+/// Runs `$body` with the algorithm and its own kind of state, and `$otherwise` without a limit.
+///
+/// The two always belong together: a key's counters are found by its policy's algorithm among
+/// others, and [`Engine::fresh`] makes them. Were they ever mixed up, `$otherwise` must be safe.
 macro_rules! with {
     ($engine:expr, $state:expr, |$method:ident, $inner:ident| $body:expr, $otherwise:expr) => {
         match (&$engine.method, $state) {
@@ -148,9 +149,19 @@ impl Engine {
         }
     }
 
+    /// The state of a key whose counts were forgotten now.
+    pub(crate) fn reset(&self, now: Timestamp) -> State {
+        match self.method {
+            Method::Concurrency(_) => {
+                State::Concurrency(concurrency::InFlight::forgotten_at(now.as_nanos()))
+            }
+            _ => self.fresh(),
+        }
+    }
+
     /// Says whether the cost passes. Changes nothing.
     pub(crate) fn verdict(&self, state: &State, now: Timestamp, cost: u64) -> Verdict {
-        if cost == 0 {
+        if cost == 0 || matches!(self.method, Method::Unlimited) {
             return Verdict::ALLOW;
         }
         if cost > self.limit {
@@ -160,7 +171,7 @@ impl Engine {
             self,
             state,
             |method, state| method.verdict(state, now.as_nanos(), cost),
-            Verdict::ALLOW
+            Verdict::Deny(Retry::Unknown)
         )
     }
 

@@ -1,6 +1,6 @@
 //! One question to a store.
 
-use crate::{Key, Policy};
+use crate::{Decision, Key, Policy, Reservation};
 
 /// How many units a check asks for. A cost of 0 is a peek: it takes nothing and always allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,7 +32,8 @@ impl From<u64> for Cost {
 }
 
 /// One question: may this key take this much under this policy?
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Check<'p, 'k> {
     /// The limit that applies.
     pub policy: &'p Policy,
@@ -54,5 +55,12 @@ impl<'p, 'k> Check<'p, 'k> {
     pub fn cost(mut self, cost: impl Into<Cost>) -> Self {
         self.cost = cost.into();
         self
+    }
+
+    /// What it took in this decision, to be settled later; `None` if it was denied.
+    #[must_use]
+    pub fn reservation(&self, decision: &Decision<'_>) -> Option<Reservation> {
+        let taken = || Reservation::new(self.policy.clone(), self.key, self.cost, decision.at());
+        decision.is_allowed().then(taken)
     }
 }

@@ -55,7 +55,7 @@ impl Retry {
 }
 
 /// The answer to one check: how its key stands under its policy after the decision.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyStatus<'p> {
     policy: &'p Policy,
     standing: Standing,
@@ -141,7 +141,7 @@ impl<'p> PolicyStatus<'p> {
 /// The answer to all checks of one call: every cost was taken, or none was.
 ///
 /// `statuses()[i]` answers the `i`-th check.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a decision that nobody looks at limits nothing"]
 pub struct Decision<'p> {
     at: Timestamp,

@@ -1,5 +1,7 @@
 //! Who is "the same caller": keys, any bytes at all.
 
+use std::fmt;
+
 /// What a policy counts by: any bytes, borrowed, so asking allocates nothing.
 ///
 /// A key is compared within its policy only. One value makes a key by itself (`"alice".into()`);
@@ -21,8 +23,8 @@ impl<'k> Key<'k> {
     }
 }
 
-impl std::fmt::Debug for Key<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Key<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key(\"{}\")", self.0.escape_ascii())
     }
 }
@@ -76,8 +78,14 @@ impl<'k> From<&'k KeyBuf> for Key<'k> {
 ///
 /// Clear and refill one buffer to cut many keys without allocating for each. Count a policy either
 /// by bare values or by `KeyBuf`s: a bare value that spells out another key's bytes is that key.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct KeyBuf(Vec<u8>);
+
+impl fmt::Debug for KeyBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_key().fmt(f)
+    }
+}
 
 impl KeyBuf {
     /// An empty key.
@@ -150,5 +158,6 @@ mod tests {
     #[test]
     fn a_key_shows_its_bytes_when_debugged() {
         assert_eq!(format!("{:?}", Key::from(b"a\xff")), r#"Key("a\xff")"#);
+        assert_eq!(format!("{:?}", key(&["ab", ""])), r#"Key("\x02ab\x00")"#);
     }
 }

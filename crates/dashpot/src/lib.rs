@@ -26,13 +26,14 @@
 //! **Accuracy.** Whole numbers throughout; nothing drifts and nothing is rounded but waits, which
 //! are rounded up to the nanosecond. [`retry_after`](PolicyStatus::retry_after) is exact: after that
 //! wait the same check passes if nobody else asked meanwhile, and a nanosecond earlier it does not.
-//! Rates from one a century to 2⁶⁴ a nanosecond, counts and costs up to 2⁶⁴. A clock that goes back
-//! grants nothing and breaks nothing. All this is held to a slow, exact model by property tests.
+//! Rates from one a century to 2⁶⁴ a nanosecond, counts and costs up to 2⁶⁴, waits up to 584 years
+//! (longer ones are told as that). If the clock goes back, nothing breaks, and no key has more than
+//! before. All this is held to a slow, exact model by property tests.
 //!
 //! **Cost.** A check is O(1) in the number of keys (a sliding log: O(log L) in its limit), takes
-//! one lock per policy and key, and allocates nothing for a known key when it has up to four
-//! checks. Keys that are as good as new are forgotten, a few at each insertion of another; keys that
-//! are owed a limit never are.
+//! one lock per policy and key, and allocates nothing for up to four checks on known keys (but where
+//! a sliding log grows or a calendar window begins). Keys that are as good as new make room for
+//! others, a few at each insertion; keys that are owed a limit are never forgotten.
 //!
 //! **No panic** is reachable through the public interface, whatever the input.
 //!

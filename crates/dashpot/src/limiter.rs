@@ -9,6 +9,9 @@ use crate::{
 
 /// A policy and a store, for direct use. Clones share the store.
 ///
+/// Under [concurrency](crate::Algorithm::Concurrency), [`acquire`](Self::acquire) permits: what
+/// `check` takes there, nobody gives back.
+///
 /// ```
 /// use dashpot::{Limiter, Quota};
 ///
@@ -17,23 +20,16 @@ use crate::{
 ///     // …
 /// }
 /// ```
-#[derive(Clone, Debug)]
-pub struct Limiter {
+#[derive(Debug)]
+pub struct Limiter<S = MemoryStore> {
     policy: Policy,
-    store: Arc<MemoryStore>,
+    store: Arc<S>,
 }
 
-impl Limiter {
-    /// A limiter of its own, in memory: a token bucket, or permits if the quota is
-    /// [concurrent](Quota::concurrent).
-    #[must_use]
-    pub fn new(quota: Quota) -> Self {
-        Self::on(Policy::unnamed(quota), MemoryStore::new())
-    }
-
+impl<S> Limiter<S> {
     /// A limiter on a store that may serve others too.
     #[must_use]
-    pub fn on(policy: Policy, store: impl Into<Arc<MemoryStore>>) -> Self {
+    pub fn on(policy: Policy, store: impl Into<Arc<S>>) -> Self {
         Self { policy, store: store.into() }
     }
 
@@ -45,8 +41,23 @@ impl Limiter {
 
     /// The store.
     #[must_use]
-    pub const fn store(&self) -> &Arc<MemoryStore> {
+    pub const fn store(&self) -> &Arc<S> {
         &self.store
+    }
+}
+
+impl<S> Clone for Limiter<S> {
+    fn clone(&self) -> Self {
+        Self { policy: self.policy.clone(), store: self.store.clone() }
+    }
+}
+
+impl Limiter {
+    /// A limiter of its own, in memory: a token bucket, or permits if the quota is
+    /// [concurrent](Quota::concurrent).
+    #[must_use]
+    pub fn new(quota: Quota) -> Self {
+        Self::on(Policy::unnamed(quota), MemoryStore::new())
     }
 
     /// Takes one unit, if there is one.
@@ -80,12 +91,13 @@ impl Limiter {
     ) -> Result<Reservation, Decision<'_>> {
         let check = Check::new(&self.policy, key).cost(cost);
         let decision = self.store.decide_now(&[check]);
-        Reservation::new(&check, &decision).ok_or(decision)
+        check.reservation(&decision).ok_or(decision)
     }
 
     /// Charges what was really used: less gives the rest back, more is charged as debt.
+    #[expect(clippy::needless_pass_by_value, reason = "a reservation is settled once")]
     pub fn settle(&self, reservation: Reservation, used: impl Into<Cost>) {
-        self.store.settle_now(reservation, used.into());
+        self.store.settle_now(&reservation, used.into());
     }
 
     /// Gives everything back.
@@ -93,8 +105,9 @@ impl Limiter {
         self.settle(reservation, 0);
     }
 
-    /// Takes one unit and gives it back when the permit is dropped: for
-    /// [concurrency](crate::Algorithm::Concurrency).
+    /// Takes one permit, given back when it is dropped: for
+    /// [concurrency](crate::Algorithm::Concurrency). Under any other algorithm it is a check like
+    /// another: what a rate has let pass stays charged.
     ///
     /// ```
     /// use dashpot::{Limiter, Quota};
@@ -113,7 +126,8 @@ impl Limiter {
         reason = "a decision is not an error, and never on the heap"
     )]
     pub fn acquire<'k>(&self, key: impl Into<Key<'k>>) -> Result<Permit, Decision<'_>> {
-        Ok(Permit { reservation: Some(self.reserve(key, Cost::ONE)?), store: self.store.clone() })
+        let reservation = self.reserve(key, Cost::ONE)?;
+        Ok(Permit { reservation, store: self.store.clone() })
     }
 
     /// Forgets what was counted for the key; a block stays.
@@ -138,12 +152,11 @@ impl Limiter {
     }
 }
 
-/// A unit that is given back when this is dropped.
+/// A place in flight, given back when this is dropped.
 #[derive(Debug)]
 #[must_use = "a permit that is dropped at once protects nothing"]
 pub struct Permit {
-    /// There until the drop.
-    reservation: Option<Reservation>,
+    reservation: Reservation,
     store: Arc<MemoryStore>,
 }
 
@@ -151,15 +164,12 @@ impl Permit {
     /// When it was taken.
     #[must_use]
     pub fn taken_at(&self) -> Timestamp {
-        let reservation = self.reservation.as_ref();
-        reservation.map_or(Timestamp::EPOCH, Reservation::charged_at)
+        self.reservation.charged_at()
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some(reservation) = self.reservation.take() {
-            self.store.settle_now(reservation, Cost::PEEK);
-        }
+        self.store.settle_now(&self.reservation, self.reservation.cost());
     }
 }

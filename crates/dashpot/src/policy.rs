@@ -1,7 +1,7 @@
 //! A named quota and the algorithm that enforces it.
 
 use std::fmt;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
 
@@ -205,21 +205,37 @@ impl PartialEq for Policy {
 
 impl Eq for Policy {}
 
+impl Hash for Policy {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.written.hash(state);
+    }
+}
+
 impl fmt::Debug for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Policy({self})")
     }
 }
 
-/// `name: 10/s burst 20, token-bucket`.
+/// `name: 10/s, leaky-bucket, queue 20, undelayed 5`.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}, {}", self.name(), self.quota(), self.algorithm())
+        write!(f, "{}: {}, {}", self.name(), self.quota(), self.algorithm())?;
+        if let Some(places) = self.queue() {
+            write!(f, ", queue {places}")?;
+        }
+        if self.undelayed() > 0 {
+            write!(f, ", undelayed {}", self.undelayed())?;
+        }
+        if !self.zone().is_utc() {
+            write!(f, ", {}", self.zone())?;
+        }
+        Ok(())
     }
 }
 
 /// A [`Policy`] in the making.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[must_use]
 pub struct PolicyBuilder {
     name: String,

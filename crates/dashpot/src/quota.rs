@@ -193,14 +193,16 @@ impl Quota {
     /// The capacity of a bucket: how much may pass at one instant after a rest. It is the count if
     /// left out.
     ///
-    /// Quotas without a rate have no burst and stay as they are.
+    /// A bucket that holds nothing never allows anything, which is a count of 0. Quotas without a
+    /// rate, or with a count of 0, have no burst and stay as they are.
     #[must_use]
     pub const fn burst(self, capacity: u64) -> Self {
         match self.0 {
-            Kind::Rate { count, window, .. } => {
+            Kind::Rate { window, .. } if capacity == 0 => Self::new(0, window),
+            Kind::Rate { count: count @ 1.., window, .. } => {
                 Self(Kind::Rate { count, window, burst: Some(capacity) })
             }
-            Kind::Concurrent(_) | Kind::Unlimited => self,
+            Kind::Rate { .. } | Kind::Concurrent(_) | Kind::Unlimited => self,
         }
     }
 
@@ -231,12 +233,10 @@ impl Quota {
         }
     }
 
-    /// The most that can pass at one instant: the burst, else the count. A bucket that never
-    /// refills holds nothing.
+    /// The most that can pass at one instant: the burst, else the count.
     #[must_use]
     pub const fn capacity(self) -> u64 {
         match self.0 {
-            Kind::Rate { count: 0, .. } => 0,
             Kind::Rate { burst: Some(burst), .. } => burst,
             Kind::Rate { count, .. } | Kind::Concurrent(count) => count,
             Kind::Unlimited => u64::MAX,

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::future::Future;
+use std::sync::Arc;
 
 use crate::{Check, Cost, Decision, Key, Policy, Timestamp};
 
@@ -11,10 +12,11 @@ use crate::{Check, Cost, Decision, Key, Policy, Timestamp};
 /// - **All or nothing.** Every check's cost is taken, or none is; a denied call changes nothing.
 /// - **Linearizable.** Concurrent calls answer as if they had run one after another.
 /// - **Merged.** Checks of one call on the same policy and key count as one with the summed cost;
-///   each of them gets the status of the whole.
+///   each of them, a peek too, gets the status of the whole. If they come with different definitions
+///   of the policy, the one with the smallest limit counts, then the one with the smallest count.
 /// - **One clock.** `now` is the store's own, read once per call and told in [`Decision::at`].
 /// - **Names are identity.** What was counted belongs to a policy's name, algorithm, window and
-///   zone. If only its counts change, the units used are carried over when a key is next asked
+///   zone (and to whether there is a limit at all). If only its counts change, the units used are carried over when a key is next asked
 ///   about; if more changes, the key starts fresh.
 ///
 /// `dashpot-testkit` has the suite that holds a store to this.
@@ -27,9 +29,11 @@ pub trait Store: Send + Sync {
 
     /// Charges what was really used: less gives the rest back, more is charged whether it fits or
     /// not, 0 gives everything back. Any amount releases a concurrency permit. Answers when.
+    ///
+    /// To be done once for each reservation; on an error it may be tried again.
     fn settle(
         &self,
-        reservation: Reservation,
+        reservation: &Reservation,
         used: Cost,
     ) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
 
@@ -43,12 +47,39 @@ pub trait Store: Send + Sync {
     ) -> impl Future<Output = Result<Decision<'p>, StoreError>> + Send;
 }
 
+impl<S: Store> Store for Arc<S> {
+    fn decide<'p>(
+        &self,
+        checks: &[Check<'p, '_>],
+    ) -> impl Future<Output = Result<Decision<'p>, StoreError>> + Send {
+        S::decide(self, checks)
+    }
+
+    fn settle(
+        &self,
+        reservation: &Reservation,
+        used: Cost,
+    ) -> impl Future<Output = Result<Timestamp, StoreError>> + Send {
+        S::settle(self, reservation, used)
+    }
+
+    fn manage<'p>(
+        &self,
+        policy: &'p Policy,
+        key: Key<'_>,
+        operation: KeyOperation,
+    ) -> impl Future<Output = Result<Decision<'p>, StoreError>> + Send {
+        S::manage(self, policy, key, operation)
+    }
+}
+
 /// What an operator may do to one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyOperation {
     /// Only look.
     Peek,
-    /// Forget what was counted. A block stays.
+    /// Forget what was counted. A block stays. Permits in flight are forgotten too, and one that is
+    /// given back later does not stand for another that was taken since.
     Reset,
     /// Deny everything until then; what was counted stays, and goes on draining.
     Block(Timestamp),
@@ -78,14 +109,10 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// What `check` took in `decision`; `None` if it was denied.
-    pub fn new(check: &Check<'_, '_>, decision: &Decision<'_>) -> Option<Self> {
-        decision.is_allowed().then(|| Self {
-            policy: check.policy.clone(),
-            key: check.key.as_bytes().into(),
-            cost: check.cost,
-            charged_at: decision.at(),
-        })
+    /// What was taken, by whom and when: for those who kept it elsewhere meanwhile. Others get it
+    /// from [`Check::reservation`].
+    pub fn new(policy: Policy, key: Key<'_>, cost: Cost, charged_at: Timestamp) -> Self {
+        Self { policy, key: key.as_bytes().into(), cost, charged_at }
     }
 
     /// The policy it was charged to.

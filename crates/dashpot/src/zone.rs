@@ -62,13 +62,15 @@ impl FromStr for Zone {
     type Err = UnknownZone;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let rules = TimeZone::get(name).map_err(|_| UnknownZone(name.to_owned()))?;
-        match rules.iana_name() {
-            Some(name) if rules != TimeZone::UTC => {
-                Ok(Self { name: Cow::Owned(name.to_owned()), rules })
-            }
-            _ => Ok(Self::UTC),
+        let unknown = || UnknownZone(name.to_owned());
+        // Others for universal time, which the database has as zones of their own.
+        const UTC: [&str; 6] = ["UTC", "Etc/UTC", "Zulu", "Universal", "GMT", "Etc/GMT"];
+        if UTC.iter().any(|utc| utc.eq_ignore_ascii_case(name)) {
+            return Ok(Self::UTC);
         }
+        let rules = TimeZone::get(name).map_err(|_| unknown())?;
+        let name = rules.iana_name().filter(|_| !rules.is_unknown()).ok_or_else(unknown)?;
+        Ok(Self { name: Cow::Owned(name.to_owned()), rules })
     }
 }
 
@@ -112,7 +114,10 @@ mod tests {
         let berlin: Zone = "europe/berlin".parse().unwrap();
         assert_eq!(berlin.name(), "Europe/Berlin");
         assert!(!berlin.is_utc());
-        assert!("UTC".parse::<Zone>().unwrap().is_utc());
+        for utc in ["UTC", "utc", "Etc/UTC", "Zulu", "GMT"] {
+            assert!(utc.parse::<Zone>().unwrap().is_utc(), "{utc}");
+        }
+        assert!("Etc/Unknown".parse::<Zone>().is_err());
         let error = "Europe/Atlantis".parse::<Zone>().unwrap_err();
         assert!(error.to_string().contains("Europe/Atlantis"));
     }

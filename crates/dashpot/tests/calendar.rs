@@ -3,6 +3,7 @@
 //! The moments below were found by going through each stretch of time minute by minute and noting
 //! when the local date entered a new day, week, month, quarter or year for the first time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use dashpot::{
@@ -107,6 +108,24 @@ fn other_windows_are_cut_from_the_epoch() {
 #[test]
 fn the_first_week_is_cut_short_at_the_epoch() {
     windows_start("week", "UTC", &[0, 4 * 86_400, 11 * 86_400]);
+}
+
+#[test]
+fn zones_do_not_mix() {
+    let clock = ManualClock::default();
+    let store = Arc::new(MemoryStore::with_clock(clock));
+    let on = |zone: &str| {
+        let policy = Policy::builder("quota", Quota::per_day(1))
+            .algorithm(Algorithm::FixedWindow)
+            .zone(zone.parse().unwrap());
+        Limiter::on(policy.build().unwrap(), store.clone())
+    };
+    for zone in ["UTC", "Europe/Berlin", "America/New_York"] {
+        assert!(on(zone).check("k").is_allowed(), "{zone}");
+    }
+    for zone in ["UTC", "Europe/Berlin", "America/New_York"] {
+        assert!(!on(zone).check("k").is_allowed(), "{zone}");
+    }
 }
 
 #[test]

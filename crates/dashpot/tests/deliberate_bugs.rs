@@ -5,6 +5,7 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
 use std::{env, fs};
 
 struct Bug {
@@ -130,6 +131,47 @@ fn eviction_of_keys_that_are_owed_a_limit() {
 }
 
 #[test]
+fn eviction_of_the_blocked() {
+    caught(&Bug {
+        file: "memory/record.rs",
+        right: "self.blocked_for(now) == 0 && engine.is_idle(&self.state, now)",
+        wrong: "engine.is_idle(&self.state, now)",
+        caught_by: ("traps", "trap_eviction_is_amnesty_for_the_blocked_and_the_busy"),
+    });
+}
+
+#[test]
+fn eviction_of_permits_in_flight() {
+    caught(&Bug {
+        file: "algorithm/concurrency.rs",
+        right: "state.permits == 0",
+        wrong: "state.permits < u64::MAX",
+        caught_by: ("traps", "trap_eviction_is_amnesty_for_the_blocked_and_the_busy"),
+    });
+}
+
+#[test]
+fn permit_from_before_a_reset_that_comes_back() {
+    caught(&Bug {
+        file: "algorithm/concurrency.rs",
+        right: "if charged_at >= state.since {",
+        wrong: "if charged_at > 0 {",
+        caught_by: ("vectors", "a_permit_from_before_a_reset_does_not_come_back"),
+    });
+}
+
+#[test]
+fn zones_that_share_their_counters() {
+    caught(&Bug {
+        file: "policy.rs",
+        right: "(&self.name, self.algorithm, limited, self.quota.window(), &self.zone)",
+        wrong: "static UTC: Zone = Zone::UTC;
+        (&self.name, self.algorithm, limited, self.quota.window(), &UTC)",
+        caught_by: ("calendar", "zones_do_not_mix"),
+    });
+}
+
+#[test]
 fn conversion_that_is_forgotten_on_a_denial() {
     caught(&Bug {
         file: "memory/shard.rs",
@@ -141,6 +183,11 @@ fn conversion_that_is_forgotten_on_a_denial() {
 
 /// The workspace with the bug in it builds, and the named test fails on it.
 fn caught(bug: &Bug) {
+    // There is one copy for all. (Under nextest, where each test is a process of its own, its
+    // configuration lets them take turns.)
+    static TURNS: Mutex<()> = Mutex::new(());
+    let _turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("deliberate-bugs");
     let _ = fs::remove_dir_all(&copy);

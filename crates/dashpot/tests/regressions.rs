@@ -24,7 +24,7 @@ impl Scene {
 
     fn reserve(&self, policy: &Policy, cost: u64) -> Reservation {
         let check = Check::new(policy, "k").cost(cost);
-        Reservation::new(&check, &self.store.decide_now(&[check])).unwrap()
+        check.reservation(&self.store.decide_now(&[check])).unwrap()
     }
 
     fn remaining(&self, policy: &Policy) -> u64 {
@@ -85,10 +85,10 @@ fn a_logs_debt_is_there_when_the_limit_is_raised() {
     let scene = Scene::new(Timestamp::from_secs(1000));
     let three = policy("3/h", Algorithm::SlidingLog);
     let thirty = policy("30/h", Algorithm::SlidingLog);
-    scene.store.settle_now(scene.reserve(&three, 0), 20.into());
+    scene.store.settle_now(&scene.reserve(&three, 0), 20.into());
     assert_eq!(scene.remaining(&thirty), 10);
     let none = policy("0/h", Algorithm::SlidingLog);
-    scene.store.settle_now(scene.reserve(&none, 0), 5.into());
+    scene.store.settle_now(&scene.reserve(&none, 0), 5.into());
     assert_eq!(scene.remaining(&thirty), 5);
 }
 
@@ -116,7 +116,7 @@ fn a_log_is_not_rewound_by_giving_back() {
     scene.advance(3_600_000_000_000);
     let reservation = scene.reserve(&policy, 1);
     scene.back(1);
-    scene.store.settle_now(reservation, 0.into());
+    scene.store.settle_now(&reservation, 0.into());
     assert!(scene.take(&policy, 1));
     assert_eq!(scene.reset_after(&policy), Duration::from_nanos(3_600_000_000_001));
 }
@@ -175,11 +175,28 @@ fn a_limit_set_where_there_was_none_counts() {
     assert!(!scene.take(&two, 1));
 }
 
-/// Without a limit there is nothing to remember.
+/// Without a limit, or a block, there is nothing to remember.
 #[test]
-fn no_limit_takes_no_memory() {
+fn nothing_takes_no_memory() {
     let scene = Scene::new(Timestamp::from_secs(1000));
     let unlimited = Policy::new("p", Quota::UNLIMITED).unwrap();
     assert!(scene.take(&unlimited, u64::MAX));
+    scene.store.settle_now(&scene.reserve(&unlimited, 1), 2.into());
+    let limited = Policy::new("q", Quota::per_second(1)).unwrap();
+    let _ = scene.store.manage_now(&limited, Key::from("k"), KeyOperation::Unblock);
+    let _ = scene.store.manage_now(&limited, Key::from("k"), KeyOperation::Reset);
     assert!(scene.store.is_empty());
+}
+
+/// Permits taken before a reset do not come back after it; by a clock that went back, all were, and
+/// none did.
+#[test]
+fn a_permit_taken_by_a_clock_behind_a_reset_comes_back() {
+    let scene = Scene::new(Timestamp::from_secs(1000));
+    let one = policy("1 concurrent", Algorithm::Concurrency);
+    assert!(scene.take(&one, 1));
+    let _ = scene.store.manage_now(&one, Key::from("k"), KeyOperation::Reset);
+    scene.back(1);
+    scene.store.settle_now(&scene.reserve(&one, 1), 0.into());
+    assert!(scene.take(&one, 1));
 }

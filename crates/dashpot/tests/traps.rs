@@ -1,6 +1,7 @@
 //! Traps that other limiters fell into, each with its story. Those about the calendar are in
 //! `calendar.rs`, those about threads in `stress.rs`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use dashpot::{
@@ -199,6 +200,26 @@ fn trap_eviction_is_amnesty_and_memory_is_unbounded() {
     // comes, so no more than twice as many are ever there.
     assert!(most >= 60_000, "{most} keys: those still owed a wait must be kept");
     assert!(most <= 120_000, "{most} keys: idle ones must go");
+}
+
+/// The same for what runs by no clock: a block, and a permit in flight, outlast any crowd.
+#[test]
+fn trap_eviction_is_amnesty_for_the_blocked_and_the_busy() {
+    let clock = ManualClock::default();
+    let store = Arc::new(MemoryStore::with_clock(clock.clone()));
+    let crowd = Limiter::on(Policy::new("crowd", Quota::per_second(1)).unwrap(), store.clone());
+    let busy = Limiter::on(Policy::new("busy", Quota::concurrent(1)).unwrap(), store.clone());
+    crowd.block("k", Duration::from_secs(3600));
+    let permit = busy.acquire("k").unwrap();
+    for key in 0..100_000_u32 {
+        assert!(crowd.check(&key.to_be_bytes()).is_allowed());
+        clock.advance(Duration::from_millis(10));
+    }
+    assert!(store.len() < 20_000, "{} keys: the crowd was swept", store.len());
+    assert!(!crowd.check("k").is_allowed());
+    assert!(busy.acquire("k").is_err());
+    drop(permit);
+    assert!(busy.acquire("k").is_ok());
 }
 
 /// At the start of a window, what stands is replaced; what others count right after must add up.

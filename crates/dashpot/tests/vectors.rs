@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dashpot::{
     Algorithm, Check, Limiter, ManualClock, MemoryStore, Outcome, Policy, PolicyBuilder, Quota,
-    Reservation, Timestamp,
+    Timestamp,
 };
 
 const START: Timestamp = Timestamp::from_secs(1_000_000_000);
@@ -306,10 +306,10 @@ fn a_reservation_survives_a_change_of_limits() {
     let ten = Policy::new("p", "10/min".parse().unwrap()).unwrap();
     let twenty = Policy::new("p", "20/min".parse().unwrap()).unwrap();
     let check = Check::new(&ten, "k").cost(8);
-    let reservation = Reservation::new(&check, &store.decide_now(&[check])).unwrap();
+    let reservation = check.reservation(&store.decide_now(&[check])).unwrap();
     let left = || store.decide_now(&[Check::new(&twenty, "k").cost(0)]).statuses()[0].remaining();
     assert_eq!(left(), 12);
-    store.settle_now(reservation, 3.into());
+    store.settle_now(&reservation, 3.into());
     assert_eq!(left(), 17);
 }
 
@@ -331,4 +331,25 @@ fn a_block_denies_until_it_ends_and_a_reset_does_not_end_it() {
     limiter.unblock("k");
     limiter.reset("k");
     assert_eq!(ask(&limiter, 5), allow(0, 5000));
+}
+
+/// A rate lets a request pass; that it has ended gives nothing back.
+#[test]
+fn a_permit_of_a_rate_stays_charged() {
+    let (limiter, _) = bucket("2/h");
+    let passed = (0..10).filter(|_| limiter.acquire("k").is_ok()).count();
+    assert_eq!(passed, 2);
+}
+
+#[test]
+fn a_permit_from_before_a_reset_does_not_come_back() {
+    let (limiter, clock) = limiter(Policy::builder("permits", Quota::concurrent(1)));
+    let old = limiter.acquire("k").unwrap();
+    clock.advance(ms(1));
+    limiter.reset("k");
+    let new = limiter.acquire("k").unwrap();
+    drop(old);
+    assert!(limiter.acquire("k").is_err(), "the new one is still in flight");
+    drop(new);
+    assert!(limiter.acquire("k").is_ok());
 }

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use dashpot::{Algorithm, ManualClock, MemoryStore, Policy, Timestamp, Window};
-use dashpot_testkit::replay;
 use dashpot_testkit::trace::{Ask, Step, Trace};
 use dashpot_testkit::workload::{Arrival, boundary_attack, bursts, uniform, zipf};
+use dashpot_testkit::{limit, replay};
 
 const KEYS: usize = 4000;
 
@@ -24,11 +24,10 @@ fn traffic(policy: &Policy, arrivals: impl Iterator<Item = Arrival>) -> Trace {
     }
 }
 
-/// A limit that busy keys meet and idle ones forget, under every algorithm that has a clock.
+/// A limit that busy keys meet and idle ones forget, under every algorithm.
 fn on_every_algorithm(arrivals: impl Fn() -> Vec<Arrival>) {
-    for algorithm in Algorithm::ALL.into_iter().filter(|&it| it != Algorithm::Concurrency) {
-        let quota = "7/min".parse().unwrap();
-        let policy = Policy::builder("p", quota).algorithm(algorithm).build().unwrap();
+    for algorithm in Algorithm::ALL {
+        let policy = limit("p", algorithm, 7, Window::MINUTE);
         let clock = ManualClock::default();
         let store = MemoryStore::with_clock(clock.clone());
         let trace = traffic(&policy, arrivals().into_iter());

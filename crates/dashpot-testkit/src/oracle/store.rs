@@ -46,7 +46,7 @@ impl Store for OracleStore {
 
     fn settle(
         &self,
-        reservation: Reservation,
+        reservation: &Reservation,
         used: Cost,
     ) -> impl Future<Output = Result<Timestamp, StoreError>> + Send {
         let mut oracle = self.oracle();

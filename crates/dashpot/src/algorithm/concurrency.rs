@@ -10,29 +10,45 @@ pub(super) struct Concurrency {
 
 /// Permits taken and not yet given back.
 #[derive(Debug, Default)]
-pub(crate) struct InFlight(u64);
+pub(crate) struct InFlight {
+    permits: u64,
+    /// When they were last all forgotten. One taken before that and given back later must not
+    /// stand for another that was taken since.
+    since: u64,
+}
+
+impl InFlight {
+    /// None in flight, and none taken before this moment comes back.
+    pub(super) fn forgotten_at(now: u64) -> Self {
+        Self { permits: 0, since: now }
+    }
+}
 
 impl Enforce for Concurrency {
     type State = InFlight;
 
     fn verdict(&self, state: &InFlight, _now: u64, cost: u64) -> Verdict {
-        if cost <= self.limit.saturating_sub(state.0) {
+        if cost <= self.limit.saturating_sub(state.permits) {
             Verdict::ALLOW
         } else {
             Verdict::Deny(Retry::Unknown)
         }
     }
 
-    fn charge(&self, state: &mut InFlight, _now: u64, units: u64) {
-        state.0 = state.0.saturating_add(units);
+    fn charge(&self, state: &mut InFlight, now: u64, units: u64) {
+        // If the clock went back, what is taken now must be able to come back.
+        state.since = state.since.min(now);
+        state.permits = state.permits.saturating_add(units);
     }
 
-    fn credit(&self, state: &mut InFlight, _now: u64, _charged_at: u64, units: u64) {
-        state.0 = state.0.saturating_sub(units);
+    fn credit(&self, state: &mut InFlight, _now: u64, charged_at: u64, units: u64) {
+        if charged_at >= state.since {
+            state.permits = state.permits.saturating_sub(units);
+        }
     }
 
     fn remaining(&self, state: &InFlight, _now: u64) -> u64 {
-        self.limit.saturating_sub(state.0)
+        self.limit.saturating_sub(state.permits)
     }
 
     fn reset_after(&self, _state: &InFlight, _now: u64) -> u64 {
@@ -40,6 +56,6 @@ impl Enforce for Concurrency {
     }
 
     fn is_idle(&self, state: &InFlight, _now: u64) -> bool {
-        state.0 == 0
+        state.permits == 0
     }
 }

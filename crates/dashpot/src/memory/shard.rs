@@ -106,6 +106,8 @@ impl Shard {
     ) {
         let position = match self.position(place) {
             Some(position) => position,
+            // Nothing is remembered of the key, so there is nothing to give back.
+            None if used <= reservation.cost() || place.policy.quota().is_unlimited() => return,
             None => self.insert(place, now),
         };
         let slot = self.slot(position);
@@ -121,15 +123,18 @@ impl Shard {
     /// Forgets what was counted.
     pub(super) fn reset(&mut self, place: Place<'_>, now: Timestamp) {
         if let Some(slot) = self.find(place, now) {
-            slot.record.state = slot.policy.engine().fresh();
+            slot.record.state = slot.policy.engine().reset(now);
         }
     }
 
     /// Blocks the key until then, which ends any block if it is past.
     pub(super) fn block(&mut self, place: Place<'_>, now: Timestamp, until: Timestamp) {
-        // A block that is over from the start must not come back if the clock goes back.
-        let until = if until > now { until } else { Timestamp::EPOCH };
-        self.find_or_insert(place, now).record.blocked_until = until;
+        if until > now {
+            self.find_or_insert(place, now).record.blocked_until = until;
+        } else if let Some(slot) = self.find(place, now) {
+            // Not `until`, which would be a block again if the clock went back.
+            slot.record.blocked_until = Timestamp::EPOCH;
+        }
     }
 
     fn find(&mut self, place: Place<'_>, now: Timestamp) -> Option<&mut Slot> {

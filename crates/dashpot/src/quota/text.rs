@@ -109,7 +109,12 @@ impl FromStr for Quota {
             return Err(cursor.error(word, "a count of 0 never allows anything, burst or not"));
         }
         cursor.skip(word);
+        let number = cursor.peek_word();
         let capacity = cursor.count()?;
+        if capacity == 0 {
+            let message = "a burst of 0 never allows anything; write a count of 0 instead";
+            return Err(cursor.error(number, message));
+        }
         cursor.end()?;
         Ok(quota.burst(capacity))
     }
@@ -286,13 +291,10 @@ impl<'t> Cursor<'t> {
         let whole = self.peek_word();
         let multiple = self.digits()?.unwrap_or(1);
         let unit = self.peek_word();
-        let window = match unit.text {
-            "" if self.rest().is_empty() => {
-                return Err(self.error(unit, format!("expected a unit of time; {UNITS}")));
-            }
-            name => measure(multiple, name),
-        };
-        match window {
+        if unit.text.is_empty() {
+            return Err(self.error(unit, format!("expected a unit of time; {UNITS}")));
+        }
+        match measure(multiple, unit.text) {
             Some(Ok(window)) => {
                 self.skip(unit);
                 Ok(window)
@@ -408,6 +410,8 @@ mod tests {
         rejects("10/s bust 20", 6, "burst N");
         rejects("10/s burst 20 more", 15, "nothing more");
         rejects("0/s burst 5", 5, "never allows");
+        rejects("10/s burst 0", 12, "count of 0");
+        rejects("10//s", 4, "expected a unit");
         rejects("99999999999999999999/s", 1, "more than");
         rejects("99999999999G/s", 1, "more than");
         rejects("5 concurrent burst 3", 14, "nothing more");
