@@ -222,6 +222,25 @@ fn trap_eviction_is_amnesty_for_the_blocked_and_the_busy() {
     assert!(busy.acquire("k").is_ok());
 }
 
+/// Sweeps of all keys on somebody's request: whoever comes first after a rush pays for everybody.
+#[test]
+fn trap_a_sweep_of_everything_on_the_request_path() {
+    let (limiter, clock) = bucket("1/s");
+    for key in 0..50_000_u32 {
+        assert!(limiter.check(&key.to_be_bytes()).is_allowed());
+    }
+    clock.advance(Duration::from_secs(3600));
+    let mut left = limiter.store().len();
+    assert_eq!(left, 50_000, "all of them idle now");
+    for key in 50_000..51_000_u32 {
+        assert!(limiter.check(&key.to_be_bytes()).is_allowed());
+        let now = limiter.store().len();
+        assert!(left <= now + 1, "two went for one that came, no more: from {left} to {now}");
+        left = now;
+    }
+    assert!(left < 50_000, "and they do go");
+}
+
 /// At the start of a window, what stands is replaced; what others count right after must add up.
 #[test]
 fn trap_window_rollover_that_stores_instead_of_adds() {
