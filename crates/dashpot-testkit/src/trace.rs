@@ -20,15 +20,6 @@ pub struct Trace {
     pub steps: Vec<Step>,
 }
 
-impl Trace {
-    /// The same without the steps that set the clock back, for stores whose time cannot be.
-    #[must_use]
-    pub fn forwards(mut self) -> Self {
-        self.steps.retain(|step| !matches!(step, Step::Back(_)));
-        self
-    }
-}
-
 /// A policy, and perhaps another definition with the same name, algorithm and window.
 #[derive(Clone, Debug)]
 pub struct Definitions {
