@@ -1,6 +1,7 @@
 //! How much may pass in any interval, whatever the traffic.
 
 use dashpot::{Algorithm, Policy, Timestamp};
+use num_bigint::BigInt;
 
 use crate::oracle::same_window;
 
@@ -32,6 +33,34 @@ pub fn admitted_within_bound(
         }
     }
     Ok(())
+}
+
+/// Whether a bucket must admit `cost` at this moment, told from everything it ever admitted: it must
+/// unless some interval that ends now would then hold more than the capacity and what the rate adds
+/// meanwhile, fractions of a unit included. The clock must not have gone back, and nothing may have
+/// been given back.
+///
+/// # Panics
+/// If the policy has no rate.
+#[must_use]
+pub fn bucket_must_admit(
+    policy: &Policy,
+    admissions: &[(Timestamp, u64)],
+    at: Timestamp,
+    cost: u64,
+) -> bool {
+    let count = BigInt::from(policy.quota().count().expect("a bucket has a count"));
+    let window = policy.quota().window().expect("a bucket has a window").length().as_nanos();
+    let fits = |units: &BigInt, since: Timestamp| {
+        // units ≤ capacity + length · count / window
+        (units - policy.limit()) * window <= &count * at.since(since).as_nanos()
+    };
+    let mut units = BigInt::from(cost);
+    fits(&units, at)
+        && admissions.iter().rev().all(|&(then, admitted)| {
+            units += admitted;
+            fits(&units, then)
+        })
 }
 
 /// The most that may pass from one moment to another, both included; `None` if anything may.
@@ -74,6 +103,16 @@ mod tests {
         assert!(admitted_within_bound(&bucket, &[(at(0), 5), (at(200), 1)]).is_ok());
         assert!(admitted_within_bound(&bucket, &[(at(0), 5), (at(199), 1)]).is_err());
         assert!(admitted_within_bound(&bucket, &[(at(0), 6)]).is_err());
+    }
+
+    #[test]
+    fn a_bucket_must_admit_what_no_interval_forbids() {
+        let bucket = policy(Algorithm::TokenBucket);
+        assert!(bucket_must_admit(&bucket, &[], at(0), 5));
+        assert!(!bucket_must_admit(&bucket, &[], at(0), 6));
+        let history = [(at(0), 5), (at(200), 1)];
+        assert!(!bucket_must_admit(&bucket, &history, at(399), 1));
+        assert!(bucket_must_admit(&bucket, &history, at(400), 1));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub mod trace;
 pub mod workload;
 
 pub use block_on::block_on;
-pub use bound::admitted_within_bound;
+pub use bound::{admitted_within_bound, bucket_must_admit};
 pub use limits::limit;
 pub use oracle::{Expected, Oracle, OracleStore};
 pub use replay::{Time, replay, waiting_is_exact};

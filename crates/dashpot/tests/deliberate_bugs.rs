@@ -61,6 +61,19 @@ fn check_then_update() {
 }
 
 #[test]
+fn time_read_before_the_locks() {
+    caught(&Bug {
+        file: "memory.rs",
+        right: "        let mut shards = self.lock_all(groups.iter().map(|group| group.place));
+        // Under the locks, so that each key sees time in the order in which it is asked about.
+        let now = self.now();",
+        wrong: "        let now = self.now();
+        let mut shards = self.lock_all(groups.iter().map(|group| group.place));",
+        caught_by: ("stress", "time_is_read_when_it_is_a_callers_turn"),
+    });
+}
+
+#[test]
 fn denied_requests_charged() {
     caught(&Bug {
         file: "memory.rs",

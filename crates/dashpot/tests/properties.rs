@@ -10,7 +10,7 @@ use dashpot::{
     Quota, Timestamp, Window, Zone,
 };
 use dashpot_testkit::strategies::{cost, mixed_trace, pause, policy, quota, start, trace};
-use dashpot_testkit::{Trace, admitted_within_bound, replay};
+use dashpot_testkit::{Trace, admitted_within_bound, bucket_must_admit, replay};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, TestCaseResult};
@@ -104,6 +104,29 @@ proptest! {
             }
         }
         admitted_within_bound(&policy, &admissions).map_err(TestCaseError::fail)?;
+    }
+
+    /// From the full history of what it admitted, without levels or arrival times: a bucket denies
+    /// what would put too much into some interval, and nothing else.
+    #[test]
+    fn a_bucket_denies_only_what_some_interval_forbids(
+        (policy, start, asks) in run(Algorithm::TokenBucket)
+    ) {
+        if policy.quota().is_unlimited() {
+            return Ok(());
+        }
+        let clock = ManualClock::new(start);
+        let limiter = Limiter::on(policy.clone(), MemoryStore::with_clock(clock.clone()));
+        let mut admissions = Vec::new();
+        for (pause, cost) in asks.into_iter().filter(|&(_, cost)| cost > 0) {
+            clock.advance(pause);
+            let must = bucket_must_admit(&policy, &admissions, clock.now(), cost);
+            let decision = limiter.check_n("k", cost);
+            prop_assert_eq!(decision.is_allowed(), must, "{} at {:?}", cost, decision);
+            if decision.is_allowed() {
+                admissions.push((decision.at(), cost));
+            }
+        }
     }
 
     /// In one queue, cost 1: no more than one leaves each T, to the nanosecond on which a

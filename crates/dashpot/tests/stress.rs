@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use dashpot::{
-    Algorithm, Check, Limiter, ManualClock, MemoryStore, Policy, Quota, Timestamp, Window,
+    Algorithm, Check, Clock, Limiter, ManualClock, MemoryStore, Policy, Quota, Timestamp, Window,
 };
 use dashpot_testkit::limit;
 
@@ -95,6 +95,34 @@ fn reserve_and_give_back() {
         let status = limiter.peek("k");
         assert_eq!(status.statuses()[0].remaining(), 50, "{algorithm}");
     }
+}
+
+/// A clock that notices whether several ask it at once.
+#[derive(Default)]
+struct WatchfulClock {
+    asking: AtomicU64,
+    most: AtomicU64,
+}
+
+impl Clock for WatchfulClock {
+    fn now(&self) -> Timestamp {
+        let asking = self.asking.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(asking, Ordering::SeqCst);
+        thread::yield_now();
+        self.asking.fetch_sub(1, Ordering::SeqCst);
+        Timestamp::from_secs(1_000_000_000)
+    }
+}
+
+/// Callers of one key read the time one after another, in the order in which they are served, so
+/// that no key is served with a time from before the last one.
+#[test]
+fn time_is_read_when_it_is_a_callers_turn() {
+    let clock = Arc::new(WatchfulClock::default());
+    let store = Arc::new(MemoryStore::with_clock(clock.clone()));
+    let limiter = Limiter::on(policy(Algorithm::TokenBucket, 100), store);
+    on_all_threads(|_| (0..500).filter(|_| limiter.check("k").is_allowed()).count() as u64);
+    assert_eq!(clock.most.load(Ordering::SeqCst), 1);
 }
 
 /// On the machine's own clock: in the time that really passed, no more than burst and rate allow.
