@@ -108,9 +108,8 @@ macro_rules! with {
 
 impl Engine {
     pub(crate) fn compile(written: &PolicyBuilder) -> Self {
-        let (quota, algorithm, undelayed, zone) = written.parts();
-        let limit = written.limit();
-        let method = match (quota.count(), quota.window(), algorithm) {
+        let (quota, limit) = (written.quota, written.limit());
+        let method = match (quota.count(), quota.window(), written.algorithm) {
             (None, _, _) => Method::Unlimited,
             (Some(_), None, _) | (_, _, Algorithm::Concurrency) => {
                 Method::Concurrency(Concurrency { limit })
@@ -120,10 +119,11 @@ impl Engine {
             }
             (Some(count), Some(window), Algorithm::LeakyBucket) => {
                 let meter = TokenBucket::new(count, window, limit);
+                let undelayed = written.queue.map(|_| written.undelayed.unwrap_or(0));
                 Method::LeakyBucket(LeakyBucket { meter, undelayed })
             }
             (_, Some(window), Algorithm::FixedWindow) => {
-                Method::FixedWindow(FixedWindow::new(limit, window, zone))
+                Method::FixedWindow(FixedWindow::new(limit, window, &written.zone))
             }
             (_, Some(window), Algorithm::SlidingLog) => {
                 let window = window.nanos();

@@ -239,11 +239,11 @@ impl fmt::Display for Policy {
 #[must_use]
 pub struct PolicyBuilder {
     name: String,
-    quota: Quota,
-    algorithm: Algorithm,
-    queue: Option<u64>,
-    undelayed: Option<u64>,
-    zone: Zone,
+    pub(crate) quota: Quota,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) queue: Option<u64>,
+    pub(crate) undelayed: Option<u64>,
+    pub(crate) zone: Zone,
 }
 
 impl PolicyBuilder {
@@ -339,11 +339,6 @@ impl PolicyBuilder {
             Some(places) if self.quota.count() > Some(0) => places.saturating_add(1),
             _ => self.quota.capacity(),
         }
-    }
-
-    pub(crate) fn parts(&self) -> (Quota, Algorithm, Option<u64>, &Zone) {
-        let undelayed = self.queue.and(self.undelayed.or(Some(0)));
-        (self.quota, self.algorithm, undelayed, &self.zone)
     }
 }
 

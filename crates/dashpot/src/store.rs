@@ -16,8 +16,8 @@ use crate::{Check, Cost, Decision, Key, Policy, Timestamp};
 ///   of the policy, the one with the smallest limit counts, then the one with the smallest count.
 /// - **One clock.** `now` is the store's own, read once per call and told in [`Decision::at`].
 /// - **Names are identity.** What was counted belongs to a policy's name, algorithm, window and
-///   zone (and to whether there is a limit at all). If only its counts change, the units used are carried over when a key is next asked
-///   about; if more changes, the key starts fresh.
+///   zone (and to whether there is a limit at all). If only its counts change, the units used are
+///   carried over when a key is next asked about; if more changes, the key starts fresh.
 ///
 /// `dashpot-testkit` has the suite that holds a store to this.
 pub trait Store: Send + Sync {

@@ -71,8 +71,8 @@ enum Step {
 pub(super) struct Calendar {
     step: Step,
     zone: Zone,
-    /// The window asked about last: looking dates up costs about a microsecond, and nearly all
-    /// checks fall into the window of the check before.
+    /// The window asked about last: nearly all checks fall into the window of the check before, and
+    /// need not look up dates.
     last: ArcSwap<Range<u64>>,
 }
 

@@ -266,12 +266,10 @@ impl<'t> Cursor<'t> {
         let Some(number) = self.digits()? else {
             return Err(self.error(whole, "expected a whole number, as in 100/min"));
         };
-        let start = self.at;
-        let suffix = Word { text: self.peek_while(char::is_alphanumeric).text, start };
-        if self.at != start {
-            // A space follows the number: what comes next is a word of its own.
-            return Ok(number);
+        if self.rest().starts_with(char::is_whitespace) {
+            return Ok(number); // What comes next is a word of its own.
         }
+        let suffix = self.peek_while(char::is_alphanumeric);
         let factor = match suffix.text {
             "" => 1,
             "k" | "K" => 1_000,
