@@ -38,7 +38,7 @@ impl Verdict {
 /// can never pass are dealt with before.
 trait Enforce {
     /// What is remembered of a key; its default is a fresh one.
-    type State: Default;
+    type State: Packed;
 
     /// Says whether the cost passes. Changes nothing.
     fn verdict(&self, state: &Self::State, now: u64, cost: u64) -> Verdict;
@@ -57,6 +57,28 @@ trait Enforce {
 
     /// Whether it can be forgotten without anybody noticing.
     fn is_idle(&self, state: &Self::State, now: u64) -> bool;
+}
+
+/// State as a few whole words, for stores that keep millions of them.
+///
+/// A fresh state is all zeros, and the first word is never [`ASIDE`]. With fewer words than a state
+/// may need, some do not fit; they are the exceptions that a store keeps elsewhere.
+trait Packed: Default {
+    /// Writes it; false if it does not fit, and then the words mean nothing.
+    fn pack(&self, words: &mut [u64]) -> bool;
+
+    /// Reads it back.
+    fn unpack(words: &[u64]) -> Self;
+}
+
+/// What the first word of a packed state never is.
+pub(crate) const ASIDE: u64 = u64::MAX;
+
+/// What came of a cost, and how the key stands afterwards.
+#[derive(Debug)]
+pub(crate) struct Judgement {
+    pub(crate) verdict: Verdict,
+    pub(crate) standing: Standing,
 }
 
 /// A policy's algorithm, ready to run.
@@ -159,20 +181,108 @@ impl Engine {
         }
     }
 
+    /// How many words a packed state needs: so many that all but the oddest fit.
+    pub(crate) fn words(&self) -> usize {
+        match &self.method {
+            Method::Unlimited | Method::SlidingLog(_) => 1,
+            Method::TokenBucket(bucket) => bucket.words(),
+            Method::LeakyBucket(bucket) => bucket.meter.words(),
+            Method::SlidingWindow(window) => window.words(),
+            Method::FixedWindow(_) | Method::Concurrency(_) => 2,
+        }
+    }
+
+    /// Writes a state; false if it does not fit.
+    pub(crate) fn pack(&self, state: &State, words: &mut [u64]) -> bool {
+        words.fill(0);
+        with!(self, state, |_method, state| state.pack(words), true)
+    }
+
+    /// Reads a state that was written.
+    pub(crate) fn unpack(&self, words: &[u64]) -> State {
+        match self.method {
+            Method::Unlimited => State::Unlimited,
+            Method::TokenBucket(_) | Method::LeakyBucket(_) => State::Bucket(Packed::unpack(words)),
+            Method::FixedWindow(_) => State::FixedWindow(Packed::unpack(words)),
+            Method::SlidingLog(_) => State::SlidingLog(Packed::unpack(words)),
+            Method::SlidingWindow(_) => State::SlidingWindow(Packed::unpack(words)),
+            Method::Concurrency(_) => State::Concurrency(Packed::unpack(words)),
+        }
+    }
+
+    /// Verdict, charge and standing in one, on packed state: takes the cost if it passes and `take`
+    /// says so. `None` if the state cannot be packed any more, and then the words mean nothing.
+    #[inline]
+    pub(crate) fn judge(
+        &self,
+        words: &mut [u64],
+        now: Timestamp,
+        cost: u64,
+        take: bool,
+    ) -> Option<Judgement> {
+        match &self.method {
+            Method::TokenBucket(method) => self.judge_by(method, words, now, cost, take),
+            Method::LeakyBucket(method) => self.judge_by(method, words, now, cost, take),
+            Method::FixedWindow(method) => self.judge_by(method, words, now, cost, take),
+            Method::SlidingWindow(method) => self.judge_by(method, words, now, cost, take),
+            Method::Concurrency(method) => self.judge_by(method, words, now, cost, take),
+            Method::SlidingLog(_) | Method::Unlimited => None,
+        }
+    }
+
+    #[inline]
+    fn judge_by<E: Enforce>(
+        &self,
+        method: &E,
+        words: &mut [u64],
+        now: Timestamp,
+        cost: u64,
+        take: bool,
+    ) -> Option<Judgement> {
+        let mut state = E::State::unpack(words);
+        let nanos = now.as_nanos();
+        let verdict = self.verdict_by(method, &state, nanos, cost);
+        if take && cost > 0 && matches!(verdict, Verdict::Allow { .. }) {
+            method.charge(&mut state, nanos, cost);
+            if !state.pack(words) {
+                return None;
+            }
+        }
+        Some(Judgement { verdict, standing: self.standing_by(method, &state, nanos) })
+    }
+
+    #[inline]
+    fn verdict_by<E: Enforce>(&self, method: &E, state: &E::State, now: u64, cost: u64) -> Verdict {
+        match cost {
+            0 => Verdict::ALLOW,
+            _ if cost > self.limit => Verdict::Deny(Retry::Never),
+            _ => method.verdict(state, now, cost),
+        }
+    }
+
+    #[inline]
+    fn standing_by<E: Enforce>(&self, method: &E, state: &E::State, now: u64) -> Standing {
+        let remaining = method.remaining(state, now);
+        let available_after_nanos = match remaining {
+            0 => match self.verdict_by(method, state, now, 1) {
+                Verdict::Allow { .. } => Some(0),
+                Verdict::Deny(Retry::After(wait)) => Some(wait),
+                Verdict::Deny(Retry::Unknown | Retry::Never) => None,
+            },
+            _ => Some(0),
+        };
+        Standing {
+            limit: self.limit,
+            remaining,
+            reset_after_nanos: method.reset_after(state, now),
+            available_after_nanos,
+        }
+    }
+
     /// Says whether the cost passes. Changes nothing.
     pub(crate) fn verdict(&self, state: &State, now: Timestamp, cost: u64) -> Verdict {
-        if cost == 0 || matches!(self.method, Method::Unlimited) {
-            return Verdict::ALLOW;
-        }
-        if cost > self.limit {
-            return Verdict::Deny(Retry::Never);
-        }
-        with!(
-            self,
-            state,
-            |method, state| method.verdict(state, now.as_nanos(), cost),
-            Verdict::Deny(Retry::Unknown)
-        )
+        let now = now.as_nanos();
+        with!(self, state, |method, state| self.verdict_by(method, state, now, cost), Verdict::ALLOW)
     }
 
     /// Takes units, whether they fit or not.
@@ -210,22 +320,14 @@ impl Engine {
 
     /// How the key stands.
     pub(crate) fn standing(&self, state: &State, now: Timestamp) -> Standing {
-        let nanos = now.as_nanos();
-        let (remaining, reset_after_nanos) = with!(
-            self,
-            state,
-            |method, state| (method.remaining(state, nanos), method.reset_after(state, nanos)),
-            (self.limit, 0)
-        );
-        let available_after_nanos = match remaining {
-            0 => match self.verdict(state, now, 1) {
-                Verdict::Allow { .. } => Some(0),
-                Verdict::Deny(Retry::After(wait)) => Some(wait),
-                Verdict::Deny(Retry::Unknown | Retry::Never) => None,
-            },
-            _ => Some(0),
+        let now = now.as_nanos();
+        let unlimited = Standing {
+            limit: self.limit,
+            remaining: self.limit,
+            reset_after_nanos: 0,
+            available_after_nanos: Some(0),
         };
-        Standing { limit: self.limit, remaining, reset_after_nanos, available_after_nanos }
+        with!(self, state, |method, state| self.standing_by(method, state, now), unlimited)
     }
 
     /// Whether the state can be forgotten without anybody noticing.

@@ -157,6 +157,15 @@ impl<'p> Decision<'p> {
         Self { at, outcome: if denied { Outcome::Deny } else { Outcome::Allow }, statuses }
     }
 
+    /// The answer to a single check.
+    #[inline]
+    pub(crate) fn one(at: Timestamp, status: PolicyStatus<'p>) -> Self {
+        let outcome = status.outcome();
+        let mut statuses = SmallVec::new();
+        statuses.push(status);
+        Self { at, outcome, statuses }
+    }
+
     /// The store's time when it decided.
     #[must_use]
     pub const fn at(&self) -> Timestamp {

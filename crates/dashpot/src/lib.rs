@@ -138,7 +138,7 @@ pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use decision::{Decision, Outcome, PolicyStatus, Retry, Standing};
 pub use key::{Key, KeyBuf};
 pub use limiter::{Limiter, Permit};
-pub use memory::MemoryStore;
+pub use memory::{MemoryStore, MemoryStoreBuilder, MemoryUsage};
 pub use policy::{
     Algorithm, ParseAlgorithmError, Policy, PolicyBuilder, PolicyError, SLIDING_LOG_MAX,
 };

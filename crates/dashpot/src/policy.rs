@@ -3,11 +3,12 @@
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::str::FromStr;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use foldhash::quality::RandomState;
 
 use crate::algorithm::Engine;
+use crate::memory::Home;
 use crate::{Quota, Window, Zone};
 
 /// How a quota is enforced. The [guide](crate#choosing-an-algorithm) says which one fits.
@@ -104,9 +105,30 @@ const NAME_MAX: usize = 256;
 pub struct Policy(Arc<Inner>);
 
 struct Inner {
-    written: PolicyBuilder,
-    engine: Engine,
-    identity_hash: u64,
+    definition: Arc<Definition>,
+    /// Where the first store in memory that was asked about it keeps its keys.
+    home: OnceLock<Home>,
+}
+
+/// What a policy says, as written and ready to run.
+#[derive(Debug)]
+pub(crate) struct Definition {
+    pub(crate) written: PolicyBuilder,
+    pub(crate) engine: Engine,
+    /// A hash of what [`same_counters`](Self::same_counters) compares.
+    pub(crate) identity_hash: u64,
+}
+
+impl Definition {
+    /// Whether the two count the same thing, be it up to different limits.
+    pub(crate) fn same_counters(&self, other: &Self) -> bool {
+        self.written.identity() == other.written.identity()
+    }
+
+    /// Whether state kept under one is right under the other as it is.
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other) || self.written == other.written
+    }
 }
 
 impl Policy {
@@ -138,68 +160,59 @@ impl Policy {
     /// The name, which is its identity.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.0.written.name
+        &self.0.definition.written.name
     }
 
     /// The quota.
     #[must_use]
     pub fn quota(&self) -> Quota {
-        self.0.written.quota
+        self.0.definition.written.quota
     }
 
     /// The algorithm.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
-        self.0.written.algorithm
+        self.0.definition.written.algorithm
     }
 
     /// The places in a leaky bucket's queue, if it has one.
     #[must_use]
     pub fn queue(&self) -> Option<u64> {
-        self.0.written.queue
+        self.0.definition.written.queue
     }
 
     /// How many of the queue's places proceed at once.
     #[must_use]
     pub fn undelayed(&self) -> u64 {
-        self.0.written.undelayed.unwrap_or(0)
+        self.0.definition.written.undelayed.unwrap_or(0)
     }
 
     /// The time zone of a fixed window.
     #[must_use]
     pub fn zone(&self) -> &Zone {
-        &self.0.written.zone
+        &self.0.definition.written.zone
     }
 
     /// The most it grants at one instant: a bucket's capacity, a window's count.
     #[must_use]
     pub fn limit(&self) -> u64 {
-        self.0.written.limit()
+        self.0.definition.written.limit()
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.0.engine
+    #[inline]
+    pub(crate) fn definition(&self) -> &Arc<Definition> {
+        &self.0.definition
     }
 
-    /// A hash of what [`same_counters`](Self::same_counters) compares.
-    pub(crate) fn identity_hash(&self) -> u64 {
-        self.0.identity_hash
-    }
-
-    /// Whether the two count the same thing, be it up to different limits.
-    pub(crate) fn same_counters(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0.written.identity() == other.0.written.identity()
-    }
-
-    /// Whether state kept for one is right for the other as it is.
-    pub(crate) fn same_definition(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0.written == other.0.written
+    #[inline]
+    pub(crate) fn home(&self) -> &OnceLock<Home> {
+        &self.0.home
     }
 }
 
 impl PartialEq for Policy {
     fn eq(&self, other: &Self) -> bool {
-        self.same_definition(other)
+        self.definition().same(other.definition())
     }
 }
 
@@ -207,7 +220,7 @@ impl Eq for Policy {}
 
 impl Hash for Policy {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.written.hash(state);
+        self.0.definition.written.hash(state);
     }
 }
 
@@ -284,11 +297,12 @@ impl PolicyBuilder {
 
     fn compile(self) -> Policy {
         static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
-        Policy(Arc::new(Inner {
+        let definition = Definition {
             engine: Engine::compile(&self),
             identity_hash: SEED.hash_one(self.identity()),
             written: self,
-        }))
+        };
+        Policy(Arc::new(Inner { definition: Arc::new(definition), home: OnceLock::new() }))
     }
 
     fn validate(&self) -> Result<(), PolicyError> {

@@ -1,6 +1,6 @@
 //! Concurrency: what is in flight. No clock, so no wait to tell.
 
-use super::{Enforce, Verdict};
+use super::{Enforce, Packed, Verdict};
 use crate::Retry;
 
 #[derive(Debug)]
@@ -12,8 +12,8 @@ pub(super) struct Concurrency {
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
     permits: u64,
-    /// When they were last all forgotten. One taken before that and given back later must not
-    /// stand for another that was taken since.
+    /// When the last of them came back, or they were all forgotten. One taken before that and given
+    /// back later must not stand for another that was taken since.
     since: u64,
 }
 
@@ -41,9 +41,12 @@ impl Enforce for Concurrency {
         state.permits = state.permits.saturating_add(units);
     }
 
-    fn credit(&self, state: &mut InFlight, _now: u64, charged_at: u64, units: u64) {
+    fn credit(&self, state: &mut InFlight, now: u64, charged_at: u64, units: u64) {
         if charged_at >= state.since {
             state.permits = state.permits.saturating_sub(units);
+            if state.permits == 0 {
+                state.since = now;
+            }
         }
     }
 
@@ -55,7 +58,26 @@ impl Enforce for Concurrency {
         0
     }
 
-    fn is_idle(&self, state: &InFlight, _now: u64) -> bool {
-        state.permits == 0
+    fn is_idle(&self, state: &InFlight, now: u64) -> bool {
+        state.permits == 0 && state.since <= now
+    }
+}
+
+impl Packed for InFlight {
+    fn pack(&self, words: &mut [u64]) -> bool {
+        match words {
+            [since, permits, ..] => {
+                [*since, *permits] = [self.since, self.permits];
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn unpack(words: &[u64]) -> Self {
+        match *words {
+            [since, permits, ..] => Self { permits, since },
+            _ => Self::default(),
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::calendar::Grid;
-use super::{Enforce, Verdict};
+use super::{Enforce, Packed, Verdict};
 use crate::{Retry, Window, Zone};
 
 #[derive(Debug)]
@@ -70,5 +70,24 @@ impl Enforce for FixedWindow {
 
     fn is_idle(&self, state: &Count, now: u64) -> bool {
         self.current(state, now).1 == 0
+    }
+}
+
+impl Packed for Count {
+    fn pack(&self, words: &mut [u64]) -> bool {
+        match words {
+            [start, count, ..] => {
+                [*start, *count] = [self.start, self.count];
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn unpack(words: &[u64]) -> Self {
+        match *words {
+            [start, count, ..] => Self { start, count },
+            _ => Self::default(),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Enforce, Verdict};
+use super::{Enforce, Packed, Verdict};
 use crate::{Retry, SLIDING_LOG_MAX};
 
 /// The most units a log remembers. All that ever count are the newest units up to the limit, and
@@ -138,6 +138,17 @@ impl Enforce for SlidingLog {
 
     fn is_idle(&self, log: &Log, now: u64) -> bool {
         self.live(log, now) == 0
+    }
+}
+
+/// A log is no matter of a few words, unless nothing is in it and nothing ever was.
+impl Packed for Log {
+    fn pack(&self, _words: &mut [u64]) -> bool {
+        self.entries.is_empty() && self.before == 0
+    }
+
+    fn unpack(_words: &[u64]) -> Self {
+        Self::default()
     }
 }
 

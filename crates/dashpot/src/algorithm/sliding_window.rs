@@ -1,6 +1,6 @@
 //! Sliding window counter: this window's count, and the last one's by how much of it still shows.
 
-use super::{Enforce, Verdict};
+use super::{Enforce, Packed, Verdict};
 use crate::Retry;
 
 #[derive(Debug)]
@@ -29,6 +29,11 @@ struct View {
 }
 
 impl SlidingWindow {
+    /// Counts of limits below 2³² share a word.
+    pub(super) fn words(&self) -> usize {
+        if self.limit < 1 << 32 { 2 } else { 3 }
+    }
+
     fn view(&self, state: &Counts, now: u64) -> View {
         let moment = now.max(state.start);
         let elapsed = moment % self.window;
@@ -116,6 +121,33 @@ impl Enforce for SlidingWindow {
     fn is_idle(&self, state: &Counts, now: u64) -> bool {
         let view = self.view(state, now);
         view.previous == 0 && view.current == 0
+    }
+}
+
+impl Packed for Counts {
+    fn pack(&self, words: &mut [u64]) -> bool {
+        let fits = (self.previous | self.current) >> 32 == 0;
+        match words {
+            [start, counts] => {
+                [*start, *counts] = [self.start, self.previous << 32 | self.current];
+                fits
+            }
+            [start, previous, current, ..] => {
+                [*start, *previous, *current] = [self.start, self.previous, self.current];
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn unpack(words: &[u64]) -> Self {
+        match *words {
+            [start, counts] => {
+                Self { start, previous: counts >> 32, current: counts & u64::from(u32::MAX) }
+            }
+            [start, previous, current, ..] => Self { start, previous, current },
+            _ => Self::default(),
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 //! Nothing overflows: a moment is below 2⁶³ ns and l below 2⁶⁴, a window is below 2⁶² ns and a
 //! capacity below 2⁶⁴. Only debt can grow past that, and it stops at the top.
 
-use super::{Enforce, Verdict};
+use super::{ASIDE, Enforce, Packed, Verdict};
 use crate::{Retry, Window};
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct TokenBucket {
 }
 
 /// The theoretical arrival time, in grains since the epoch. A fresh bucket's lies in the past.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tat(u128);
 
 impl TokenBucket {
@@ -33,6 +33,12 @@ impl TokenBucket {
         let shared = if count == 0 { 1 } else { gcd(count, window) };
         let per_unit = window / shared;
         Self { per_nano: count / shared, per_unit, depth: grains(capacity, per_unit) }
+    }
+
+    /// One word holds a moment of any year to come if there are few grains in a nanosecond, as with
+    /// nearly all limits that people write.
+    pub(super) fn words(&self) -> usize {
+        if self.per_nano <= 3 { 1 } else { 2 }
     }
 
     fn moment(&self, now: u64) -> u128 {
@@ -50,7 +56,8 @@ impl TokenBucket {
             0 => 0,
             // A bucket that never refills has no wait that is enough.
             _ if self.per_nano == 0 => u64::MAX,
-            _ => u64::try_from(grains.div_ceil(self.per_nano.into())).unwrap_or(u64::MAX),
+            _ if self.per_nano == 1 => u64::try_from(grains).unwrap_or(u64::MAX),
+            _ => divide(grains + u128::from(self.per_nano - 1), self.per_nano),
         }
     }
 
@@ -101,7 +108,7 @@ impl Enforce for TokenBucket {
 
     fn remaining(&self, tat: &Tat, now: u64) -> u64 {
         let room = self.depth.saturating_sub(self.backlog(tat, now));
-        u64::try_from(room / u128::from(self.per_unit)).unwrap_or(u64::MAX)
+        divide(room, self.per_unit)
     }
 
     fn reset_after(&self, tat: &Tat, now: u64) -> u64 {
@@ -110,6 +117,48 @@ impl Enforce for TokenBucket {
 
     fn is_idle(&self, tat: &Tat, now: u64) -> bool {
         self.backlog(tat, now) == 0
+    }
+}
+
+impl Packed for Tat {
+    #[inline]
+    fn pack(&self, words: &mut [u64]) -> bool {
+        let ([high, low], fits) = (halves(self.0), self.0 >> 64 == 0);
+        match words {
+            [word] => {
+                *word = low;
+                fits && low != ASIDE
+            }
+            [first, second, ..] => {
+                [*first, *second] = [high, low];
+                high != ASIDE
+            }
+            [] => false,
+        }
+    }
+
+    #[inline]
+    fn unpack(words: &[u64]) -> Self {
+        match *words {
+            [low] => Self(low.into()),
+            [high, low, ..] => Self(u128::from(high) << 64 | u128::from(low)),
+            [] => Self::default(),
+        }
+    }
+}
+
+/// The two words of a number.
+#[expect(clippy::cast_possible_truncation, reason = "the rest is in the other half")]
+fn halves(number: u128) -> [u64; 2] {
+    [(number >> 64) as u64, number as u64]
+}
+
+/// Whole times, at most `u64::MAX`. Long division is a slow call, and seldom needed.
+#[inline]
+fn divide(number: u128, by: u64) -> u64 {
+    match u64::try_from(number) {
+        Ok(number) => number / by,
+        Err(_) => u64::try_from(number / u128::from(by)).unwrap_or(u64::MAX),
     }
 }
 

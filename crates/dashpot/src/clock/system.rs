@@ -1,6 +1,6 @@
 use std::hint;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 
@@ -23,7 +23,9 @@ const SLEW: u64 = 8;
 /// wall clock.
 #[derive(Debug)]
 pub struct SystemClock {
-    origin: Instant,
+    /// The processor's counter where it can be relied on, else the system's monotonic clock.
+    counter: quanta::Clock,
+    origin: u64,
     course: SharedCourse,
     next_look: AtomicU64,
     steering: Mutex<()>,
@@ -33,16 +35,19 @@ impl SystemClock {
     /// A clock that agrees with the wall clock now.
     #[must_use]
     pub fn new() -> Self {
+        let counter = quanta::Clock::new();
         Self {
-            origin: Instant::now(),
+            origin: counter.raw(),
+            counter,
             course: SharedCourse::new(Course { from: 0, shown: wall_nanos(), ahead: 0 }),
             next_look: AtomicU64::new(LOOK_EVERY),
             steering: Mutex::new(()),
         }
     }
 
+    #[inline]
     fn monotonic(&self) -> u64 {
-        saturating_nanos(self.origin.elapsed())
+        self.counter.delta_as_nanos(self.origin, self.counter.raw())
     }
 
     /// Compares with the wall clock; of all threads that notice it is time to, one does.
@@ -66,6 +71,7 @@ impl Default for SystemClock {
 }
 
 impl Clock for SystemClock {
+    #[inline]
     fn now(&self) -> Timestamp {
         let (course, monotonic) = self.course.read(|| self.monotonic());
         if monotonic < self.next_look.load(Ordering::Relaxed) {
@@ -109,6 +115,7 @@ impl SharedCourse {
     }
 
     /// The course, and a moment read while it was in force.
+    #[inline]
     fn read(&self, moment: impl Fn() -> u64) -> (Course, u64) {
         loop {
             let before = self.sequence.load(Ordering::Acquire);

@@ -1,0 +1,218 @@
+//! A few slots behind one lock: what a check reads and writes.
+//!
+//! A group is one or two cache lines. Its first word is a sequence lock; the others are slots, each
+//! a *mark* (which key, under which definition; 0 if empty) and the words of its state. Readers
+//! write nothing: they copy, and then see whether the sequence is still the same. A writer makes the
+//! sequence odd, writes, and makes it even again; if it starts from the sequence its copy was read
+//! under, nothing can have changed in between.
+//!
+//! Whole words throughout, so a torn read is a wrong value at worst, which the sequence gives away.
+
+use super::sync::{AtomicU64, Ordering, fence};
+
+/// The lock word: held.
+const LOCKED: u64 = 1;
+/// The lock word: some key that should be in this group, or came past it, is in a later one.
+const SPILLED: u64 = 2;
+/// The lock word: what a change adds.
+const CHANGE: u64 = 4;
+
+/// The most words a state takes in a slot.
+pub(super) const STATE_WORDS: usize = 3;
+
+/// The words of a state, as many as its slot has; the rest are 0.
+pub(super) type Words = [u64; STATE_WORDS];
+
+/// How the slots of a table are laid out. Its words are few, so that most keys cost one cache miss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Words in a group: one cache line or two.
+    pub(super) group: usize,
+    /// Words in a slot, with its mark.
+    pub(super) slot: usize,
+}
+
+impl Shape {
+    /// For states of this many words.
+    pub(super) const fn of(state_words: usize) -> Self {
+        match state_words {
+            0 | 1 => Self { group: 8, slot: 2 },
+            2 => Self { group: 16, slot: 3 },
+            _ => Self { group: 16, slot: 4 },
+        }
+    }
+
+    /// Slots in a group, after the lock word.
+    pub(super) const fn slots(self) -> usize {
+        (self.group - 1) / self.slot
+    }
+}
+
+/// One group of a page.
+#[derive(Clone, Copy)]
+pub(super) struct Group<'p> {
+    lock: &'p AtomicU64,
+    slots: &'p [AtomicU64],
+    shape: Shape,
+}
+
+/// A slot's content, copied.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Copied {
+    /// Its place in the group.
+    pub(super) slot: usize,
+    pub(super) mark: u64,
+    pub(super) words: Words,
+}
+
+impl<'p> Group<'p> {
+    /// The group in these words.
+    #[inline]
+    pub(super) fn new(words: &'p [AtomicU64], shape: Shape) -> Option<Self> {
+        let (lock, slots) = words.split_first()?;
+        Some(Self { lock, slots, shape })
+    }
+
+    /// Where it is: groups are locked in this order.
+    pub(super) fn address(&self) -> usize {
+        std::ptr::from_ref(self.lock).addr()
+    }
+
+    /// The sequence to read under, if nobody is writing.
+    #[inline]
+    pub(super) fn sequence(&self) -> Option<u64> {
+        let sequence = self.lock.load(Ordering::Acquire);
+        (sequence & LOCKED == 0).then_some(sequence)
+    }
+
+    /// Whether nothing changed since the sequence was read.
+    #[inline]
+    pub(super) fn is_still(&self, sequence: u64) -> bool {
+        // Everything read so far is read before the sequence is read again.
+        fence(Ordering::Acquire);
+        self.lock.load(Ordering::Relaxed) == sequence
+    }
+
+    /// Locks the group if nothing changed since the sequence was read.
+    #[inline]
+    pub(super) fn try_lock(self, sequence: u64) -> Option<LockedGroup<'p>> {
+        self.lock
+            .compare_exchange(sequence, sequence | LOCKED, Ordering::Acquire, Ordering::Relaxed)
+            .ok()?;
+        // Nothing written from now on is seen by anybody who does not see the lock.
+        fence(Ordering::Release);
+        Some(LockedGroup { group: self, sequence })
+    }
+
+    /// Whether a key that is not here may be in the next group.
+    #[inline]
+    pub(super) fn is_spilled(sequence: u64) -> bool {
+        sequence & SPILLED != 0
+    }
+
+    /// The slot with this mark, whatever its last bits say.
+    #[inline]
+    pub(super) fn find(&self, mark: u64, ignoring: u64) -> Option<Copied> {
+        // Spelled out by shape: the loops are then of fixed length and unrolled.
+        match (self.shape.group, self.shape.slot) {
+            (8, 2) => self.find_in::<7, 2>(mark, ignoring),
+            (16, 3) => self.find_in::<15, 3>(mark, ignoring),
+            _ => self.find_in::<15, 4>(mark, ignoring),
+        }
+    }
+
+    #[inline]
+    fn find_in<const WORDS: usize, const SLOT: usize>(
+        &self,
+        mark: u64,
+        ignoring: u64,
+    ) -> Option<Copied> {
+        let slots: &[AtomicU64; WORDS] = self.slots.first_chunk()?;
+        for (slot, words) in slots.chunks_exact(SLOT).enumerate() {
+            let (first, state) = words.split_first()?;
+            let found = first.load(Ordering::Relaxed);
+            if (found ^ mark) & !ignoring == 0 {
+                let mut copied = Copied { slot, mark: found, words: [0; STATE_WORDS] };
+                for (copy, word) in copied.words.iter_mut().zip(state) {
+                    *copy = word.load(Ordering::Relaxed);
+                }
+                return Some(copied);
+            }
+        }
+        None
+    }
+
+    /// All slots, empty ones too.
+    pub(super) fn copies(&self) -> impl Iterator<Item = Copied> + use<'p> {
+        let shape = self.shape;
+        self.slots.chunks_exact(shape.slot).enumerate().map(|(slot, words)| {
+            let mut words = words.iter().map(|word| word.load(Ordering::Relaxed));
+            let mark = words.next().unwrap_or(0);
+            Copied { slot, mark, words: std::array::from_fn(|_| words.next().unwrap_or(0)) }
+        })
+    }
+}
+
+/// A group nobody else reads or writes. Dropping it lets others in.
+pub(super) struct LockedGroup<'p> {
+    group: Group<'p>,
+    /// The sequence to go on from, with what is noted in it.
+    sequence: u64,
+}
+
+impl<'p> LockedGroup<'p> {
+    pub(super) fn group(&self) -> Group<'p> {
+        self.group
+    }
+
+    /// Notes that a key came past this group.
+    pub(super) fn spill(&mut self) {
+        self.sequence |= SPILLED;
+    }
+
+    pub(super) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Writes a slot; a mark of 0 empties it.
+    #[inline]
+    pub(super) fn write(&self, slot: usize, mark: u64, words: Words) {
+        let shape = self.group.shape;
+        let slots = self.group.slots.get(slot * shape.slot..).unwrap_or_default();
+        for (word, value) in slots.iter().take(shape.slot).zip([mark].into_iter().chain(words)) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes a slot's state and leaves its mark.
+    #[inline]
+    pub(super) fn write_state(&self, slot: usize, words: Words) {
+        let shape = self.group.shape;
+        let slots = self.group.slots.get(slot * shape.slot + 1..).unwrap_or_default();
+        for (word, value) in slots.iter().take(shape.slot - 1).zip(words) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Keeps the group locked for good: its page is retired.
+    pub(super) fn retire(self) {
+        std::mem::forget(self);
+    }
+
+    /// Empties a group of a retired page and opens it again, as another than it was.
+    pub(super) fn renew(group: Group<'p>) {
+        let before = group.lock.load(Ordering::Relaxed);
+        let sequence = before & !(LOCKED | SPILLED);
+        let renewed = Self { group, sequence };
+        for slot in 0..group.shape.slots() {
+            renewed.write(slot, 0, [0; STATE_WORDS]);
+        }
+    }
+}
+
+impl Drop for LockedGroup<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.group.lock.store(self.sequence.wrapping_add(CHANGE), Ordering::Release);
+    }
+}

@@ -1,0 +1,188 @@
+//! How a table grows and shrinks: a page at a time, by moving its keys to other pages.
+
+use super::directory::Spot;
+use super::group::{Copied, Group};
+use super::page::{LINE, Page, SIZES, lock};
+use super::sync::Ordering;
+use super::table::Table;
+use crate::Timestamp;
+
+/// Keys get pages with room for one and a half as many.
+const ROOM: (usize, usize) = (3, 2);
+
+/// Groups a sweep looks at before it lets others get on. More slots than one, so that it overtakes
+/// growth.
+const SWEPT: usize = 4;
+
+impl Table {
+    /// Moves the keys of a page that has no place for another to one that has, or to two. Whoever
+    /// calls holds the page. False if it cannot be done.
+    pub(super) fn rehouse(&self, number: u32, page: &Page, now: Timestamp) -> bool {
+        let keys = page.keys();
+        let moving = self.vacate(page, now);
+        // If nobody stayed behind, then not into one of the same size, where all would be as it was.
+        let least = if moving.len() < keys { 0 } else { self.slots(page.size()) + 1 };
+        let moved = self.settle_in(&moving, page.prefix(), page.depth(), least);
+        self.pool.give_back(number, page, self.shape());
+        moved
+    }
+
+    /// Moves the keys of a page that is nearly empty to a smaller one, together with those of its
+    /// neighbour if they need no more than one. Whoever calls holds the page.
+    pub(super) fn shrink(&self, number: u32, page: &Page, now: Timestamp) -> bool {
+        let depth = page.depth();
+        let Some(bit) = depth.checked_sub(1).map(|above| 1 << (63 - above)) else {
+            return self.fit(number, page, now);
+        };
+        let together = |neighbour: &Spot<'_>| {
+            let keys = page.keys() + neighbour.page.keys();
+            neighbour.page.depth() == depth
+                && keys < self.slots(SIZES.len() - 1) / 4
+                && self.directory().is_still(neighbour)
+        };
+        let neighbour = self.directory().spot(page.prefix() ^ bit, &self.pool);
+        if let Some(neighbour) = neighbour
+            && let Some(_structure) = neighbour.page.structure.try_lock()
+            && together(&neighbour)
+        {
+            let mut moving = self.vacate(page, now);
+            moving.extend(self.vacate(neighbour.page, now));
+            let moved = self.settle_in(&moving, page.prefix() & !bit, depth - 1, 0);
+            self.pool.give_back(number, page, self.shape());
+            self.pool.give_back(neighbour.number, neighbour.page, self.shape());
+            return moved;
+        }
+        self.fit(number, page, now)
+    }
+
+    /// Moves the keys of a page to the smallest that takes them.
+    fn fit(&self, number: u32, page: &Page, now: Timestamp) -> bool {
+        let moving = self.vacate(page, now);
+        let moved = self.settle_in(&moving, page.prefix(), page.depth(), 0);
+        self.pool.give_back(number, page, self.shape());
+        moved
+    }
+
+    /// Takes all keys out of a page, but for idle ones, which are forgotten; the page is locked for
+    /// good.
+    fn vacate(&self, page: &Page, now: Timestamp) -> Vec<Copied> {
+        // Never `changed` again: what was found here is not to be believed any more.
+        page.changing();
+        let mut moving = Vec::with_capacity(page.keys());
+        let mut idle = 0;
+        for group in self.groups_of(page) {
+            let locked = lock(group);
+            for copied in locked.group().copies().filter(|copied| copied.mark != 0) {
+                if self.is_idle(&copied, now) {
+                    self.clear(&locked, &copied);
+                    idle += 1;
+                } else {
+                    moving.push(copied);
+                }
+            }
+            locked.retire();
+        }
+        self.forgot(idle);
+        self.pool.counters.moved.fetch_add(moving.len() as u64, Ordering::Relaxed);
+        moving
+    }
+
+    /// The slots in a page of this size.
+    pub(super) fn slots(&self, size: usize) -> usize {
+        let lines = SIZES.get(size).copied().unwrap_or(0);
+        lines * LINE / self.shape().group * self.shape().slots()
+    }
+
+    /// Puts keys that have their first `depth` bits in common with this mark into new pages, and the
+    /// directory leads to those. A page alone has at least so many slots.
+    fn settle_in(&self, moving: &[Copied], mark: u64, depth: u32, least: usize) -> bool {
+        let wanted = ((moving.len() + 1) * ROOM.0 / ROOM.1).max(least);
+        for size in (0..SIZES.len()).filter(|&size| self.slots(size) >= wanted) {
+            if let Some(number) = self.settle_one(moving, mark, depth, size) {
+                let _growth = self.growth.lock();
+                return self.directory().lead(mark, depth, number);
+            }
+        }
+        // More than one page takes: half of them here, half there.
+        let bit = 1 << (63 - depth.min(62));
+        let (ones, zeros): (Vec<_>, Vec<_>) =
+            moving.iter().partition(|copied| copied.mark & bit != 0);
+        self.settle_in(&zeros, mark & !bit, depth + 1, 0)
+            && self.settle_in(&ones, mark | bit, depth + 1, 0)
+    }
+
+    /// Puts keys into a new page. None if one of them finds no place there.
+    fn settle_one(
+        &self,
+        moving: &[Copied],
+        mark: u64,
+        depth: u32,
+        size: usize,
+    ) -> Option<u32> {
+        let number = self.pool.take(size, self.shape(), self.number(), (mark, depth))?;
+        let page = self.pool.page(number)?;
+        page.set_keys(moving.len());
+        if moving.iter().all(|copied| self.settle_key(page, copied)) {
+            return Some(number);
+        }
+        for group in self.groups_of(page) {
+            lock(group).retire();
+        }
+        self.pool.give_back(number, page, self.shape());
+        None
+    }
+
+    fn settle_key(&self, page: &Page, key: &Copied) -> bool {
+        for group in page.search(key.mark, self.shape()) {
+            let mut locked = lock(group);
+            if let Some(empty) = locked.group().copies().find(|copied| copied.mark == 0) {
+                locked.write(empty.slot, key.mark, key.words);
+                return true;
+            }
+            locked.spill();
+        }
+        false
+    }
+
+    pub(super) fn groups_of<'p>(&self, page: &'p Page) -> impl Iterator<Item = Group<'p>> {
+        let shape = self.shape();
+        (0..page.groups(shape)).filter_map(move |index| page.group(index, shape))
+    }
+
+    /// Forgets idle keys in the next few groups of a page. Whoever calls holds the page. Says whether
+    /// that was the last of them.
+    pub(super) fn sweep(&self, page: &Page, now: Timestamp) -> bool {
+        let (groups, mut idle) = (page.groups(self.shape()), 0);
+        let from = page.hand();
+        let next = from + SWEPT;
+        for group in (from..next.min(groups)).filter_map(|index| page.group(index, self.shape())) {
+            let is_due = |copied: &Copied| {
+                copied.mark != 0 && (Self::is_newborn(copied) || self.is_idle(copied, now))
+            };
+            if !group.copies().any(|copied| is_due(&copied)) {
+                continue; // As far as one can see without keeping anybody waiting.
+            }
+            let locked = lock(group);
+            for copied in group.copies().filter(is_due) {
+                if Self::is_newborn(&copied) {
+                    Self::wean(&locked, &copied);
+                } else {
+                    self.clear(&locked, &copied);
+                    idle += 1;
+                }
+            }
+        }
+        page.set_keys(page.keys().saturating_sub(idle));
+        self.forgot(idle);
+        page.set_hand(if next < groups { next } else { 0 });
+        next >= groups
+    }
+
+    /// Notes that so many idle keys are forgotten.
+    fn forgot(&self, keys: usize) {
+        if keys > 0 {
+            self.pool.release(keys);
+            self.pool.counters.reclaimed.fetch_add(keys as u64, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The keys of one call, held: nobody else sees or changes them meanwhile.
+//!
+//! Groups are locked in the order of their addresses, and given up at once if one has changed since
+//! its key was found; then overflow cells. So calls cannot block each other for good, and what they
+//! do happens at one instant.
+
+use smallvec::SmallVec;
+
+use super::group::LockedGroup;
+use super::kept::Kept;
+use super::overflow::{Cells, Overflow};
+use super::place::Place;
+use super::sync::{MutexGuard, Ordering, fence};
+use super::table::{Seat, Table};
+use crate::Timestamp;
+
+/// Where a key is counted.
+pub(super) enum Source<'t> {
+    /// In a slot of its own.
+    Slot(&'t Table, Seat<'t>),
+    /// In the overflow cell of keys like it.
+    Cell(&'t Table, u64, Seat<'t>),
+    /// Nowhere yet.
+    Nowhere(Option<(&'t Table, Seat<'t>)>),
+}
+
+impl<'t> Source<'t> {
+    /// Looks for a key; `overflowing` if it is to be counted in a cell for want of room. None if
+    /// somebody is in the way.
+    pub(super) fn find(
+        place: &'t Place<'_>,
+        overflow: &Overflow,
+        overflowing: bool,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let Some(table) = place.table.as_deref() else {
+            return Some(Self::Nowhere(None));
+        };
+        let seat = table.find(place.mark)?;
+        Some(match seat {
+            Seat::Slot(..) => Self::Slot(table, seat),
+            Seat::Absent(..) => {
+                let cell = Overflow::cell(table.number(), place.mark);
+                if overflowing || overflow.is_busy(cell, now) {
+                    Self::Cell(table, place.mark, seat)
+                } else {
+                    Self::Nowhere(Some((table, seat)))
+                }
+            }
+        })
+    }
+
+    fn group_address(&self) -> Option<usize> {
+        match self {
+            Self::Slot(_, Seat::Slot(_, found)) => Some(found.group.address()),
+            _ => None,
+        }
+    }
+
+    /// Whether a key that had no slot still has none.
+    fn is_still_absent(&self) -> bool {
+        match self {
+            Self::Cell(table, _, Seat::Absent(spot, version))
+            | Self::Nowhere(Some((table, Seat::Absent(spot, version)))) => {
+                table.is_absent(spot, *version)
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Some keys, held.
+pub(super) struct Hold<'t> {
+    /// By address.
+    locked: SmallVec<[(usize, LockedGroup<'t>); 4]>,
+    cells: Option<MutexGuard<'t, Cells>>,
+}
+
+impl<'t> Hold<'t> {
+    /// Holds all of these. None if one of them has changed meanwhile.
+    pub(super) fn all(sources: &[Source<'t>], overflow: &'t Overflow) -> Option<Self> {
+        let mut hold = Self { locked: SmallVec::new(), cells: None };
+        let mut slots: SmallVec<[(usize, &Source<'t>); 4]> = sources
+            .iter()
+            .filter_map(|source| Some((source.group_address()?, source)))
+            .collect();
+        slots.sort_unstable_by_key(|(address, _)| *address);
+        for (address, source) in slots {
+            let Source::Slot(table, Seat::Slot(spot, found)) = source else {
+                continue;
+            };
+            match hold.locked.last() {
+                // Two keys in one group: both were found there as it is now, or not.
+                Some((last, locked)) if *last == address => {
+                    if locked.sequence() != found.sequence {
+                        return None;
+                    }
+                }
+                _ => hold.locked.push((address, found.group.try_lock(found.sequence)?)),
+            }
+            if !table.directory().is_still(spot) {
+                return None;
+            }
+        }
+        if sources.iter().any(|source| matches!(source, Source::Cell(..))) {
+            hold.cells = Some(overflow.lock());
+            // The cells are open, and everybody who inserts sees it or is seen by us.
+            fence(Ordering::SeqCst);
+        }
+        let is_open = |source: &Source<'t>| match (source, &hold.cells) {
+            (Source::Cell(table, mark, _), Some(cells)) => {
+                cells.contains(Overflow::cell(table.number(), *mark))
+            }
+            _ => true,
+        };
+        let unchanged = sources.iter().all(|source| source.is_still_absent() && is_open(source));
+        unchanged.then_some(hold)
+    }
+
+    /// Takes a key's state out, to be put back.
+    pub(super) fn take(&mut self, source: &Source<'t>, place: &Place<'_>) -> Kept {
+        let fresh = || Kept::fresh(place.policy.definition().clone());
+        match source {
+            Source::Slot(table, Seat::Slot(_, found)) => {
+                table.take(&found.copied).unwrap_or_else(fresh)
+            }
+            Source::Cell(table, mark, _) => {
+                let cell = Overflow::cell(table.number(), *mark);
+                let kept = self.cells.as_mut().and_then(|cells| cells.get_mut(cell));
+                kept.map_or_else(fresh, |kept| std::mem::replace(kept, fresh()))
+            }
+            _ => fresh(),
+        }
+    }
+
+    /// Puts a key's state where it was.
+    pub(super) fn put(&mut self, source: &Source<'t>, kept: Kept) {
+        match source {
+            Source::Slot(table, Seat::Slot(_, found)) => {
+                let address = found.group.address();
+                if let Ok(index) = self.locked.binary_search_by_key(&address, |(found, _)| *found)
+                    && let Some((_, locked)) = self.locked.get(index)
+                {
+                    table.put(locked, &found.copied, kept);
+                }
+            }
+            Source::Cell(table, mark, _) => {
+                let cell = Overflow::cell(table.number(), *mark);
+                if let Some(counted) = self.cells.as_mut().and_then(|cells| cells.get_mut(cell)) {
+                    *counted = kept;
+                }
+            }
+            _ => {}
+        }
+    }
+}

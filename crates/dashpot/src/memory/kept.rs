@@ -1,0 +1,75 @@
+//! What is remembered of one key: the algorithm's state, whether it is blocked, and under which
+//! definition.
+
+use std::sync::Arc;
+
+use crate::algorithm::{State, Verdict};
+use crate::policy::Definition;
+use crate::{Retry, Standing, Timestamp};
+
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) definition: Arc<Definition>,
+    pub(super) state: State,
+    /// A moment in the past if it is not blocked.
+    pub(super) blocked_until: Timestamp,
+}
+
+impl Kept {
+    pub(super) fn fresh(definition: Arc<Definition>) -> Self {
+        let state = definition.engine.fresh();
+        Self { definition, state, blocked_until: Timestamp::EPOCH }
+    }
+
+    /// Nanoseconds left of a block.
+    pub(super) fn blocked_for(&self, now: Timestamp) -> u64 {
+        self.blocked_until.as_nanos().saturating_sub(now.as_nanos())
+    }
+
+    /// Keeps the state under another definition from now on; the units used stay used. Says whether
+    /// that changed anything.
+    pub(super) fn redefine(&mut self, definition: &Arc<Definition>, now: Timestamp) -> bool {
+        if self.definition.same(definition) {
+            return false;
+        }
+        definition.engine.adopt(&self.definition.engine, &mut self.state, now);
+        self.definition = definition.clone();
+        true
+    }
+
+    pub(super) fn verdict(&self, now: Timestamp, cost: u64) -> Verdict {
+        let verdict = self.definition.engine.verdict(&self.state, now, cost);
+        match (self.blocked_for(now), cost) {
+            (0, _) | (_, 0) => verdict,
+            (blocked, _) => Verdict::Deny(match verdict {
+                Verdict::Allow { .. } => Retry::After(blocked),
+                Verdict::Deny(retry) => retry.longest(Retry::After(blocked)),
+            }),
+        }
+    }
+
+    /// Takes units, whether they fit or not.
+    pub(super) fn charge(&mut self, now: Timestamp, units: u64) {
+        self.definition.engine.charge(&mut self.state, now, units);
+    }
+
+    pub(super) fn standing(&self, now: Timestamp) -> Standing {
+        let standing = self.definition.engine.standing(&self.state, now);
+        match self.blocked_for(now) {
+            0 => standing,
+            blocked => Standing {
+                limit: standing.limit,
+                remaining: 0,
+                reset_after_nanos: standing.reset_after_nanos.max(blocked),
+                available_after_nanos: standing
+                    .available_after_nanos
+                    .map(|available| available.max(blocked)),
+            },
+        }
+    }
+
+    /// Whether it can be forgotten without anybody noticing.
+    pub(super) fn is_idle(&self, now: Timestamp) -> bool {
+        self.blocked_for(now) == 0 && self.definition.engine.is_idle(&self.state, now)
+    }
+}

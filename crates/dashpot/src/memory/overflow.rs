@@ -1,0 +1,95 @@
+//! Where keys are counted when there is no room for more of them: together with others, in cells.
+//!
+//! A cell counts what all its keys take, so each of them gets less than its due, never more. A key
+//! stays in its cell until that is as good as new; only then may it have a slot of its own.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::kept::Kept;
+use super::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
+use crate::Timestamp;
+use crate::policy::Definition;
+
+/// Which cell: the number of the table, and some bits of the mark.
+pub(super) type Cell = (u32, u16);
+
+#[derive(Debug, Default)]
+pub(super) struct Overflow {
+    /// How many cells there are or will be in a moment.
+    used: AtomicUsize,
+    cells: Mutex<Cells>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Cells {
+    kept: HashMap<Cell, Kept>,
+    /// All of them, in the order in which they are looked at to see whether they are still needed.
+    round: VecDeque<Cell>,
+}
+
+impl Overflow {
+    /// The cell of a key.
+    pub(super) fn cell(table: u32, mark: u64) -> Cell {
+        // Not the first bits, nor the last: pages and groups go by those.
+        #[expect(clippy::cast_possible_truncation, reason = "as many cells as there are numbers")]
+        (table, (mark >> 38) as u16)
+    }
+
+    /// Whether nobody is counted here.
+    pub(super) fn is_empty(&self) -> bool {
+        self.used.load(Ordering::SeqCst) == 0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Cells> {
+        self.cells.lock()
+    }
+
+    /// Whether a cell counts something.
+    pub(super) fn is_busy(&self, cell: Cell, now: Timestamp) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let mut cells = self.lock();
+        self.tidy(&mut cells, now);
+        cells.kept.get(&cell).is_some_and(|kept| !kept.is_idle(now))
+    }
+
+    /// Makes a cell, fresh, if there is none.
+    pub(super) fn open(&self, cell: Cell, definition: &Arc<Definition>) {
+        let mut cells = self.lock();
+        let Cells { kept, round } = &mut *cells;
+        kept.entry(cell).or_insert_with(|| {
+            self.used.fetch_add(1, Ordering::SeqCst);
+            round.push_back(cell);
+            Kept::fresh(definition.clone())
+        });
+    }
+
+    /// Drops the next cell in the round if it is as good as new.
+    fn tidy(&self, cells: &mut Cells, now: Timestamp) {
+        let Some(next) = cells.round.pop_front() else {
+            return;
+        };
+        if cells.kept.get(&next).is_none_or(|kept| kept.is_idle(now)) {
+            cells.kept.remove(&next);
+            self.used.fetch_sub(1, Ordering::SeqCst);
+        } else {
+            cells.round.push_back(next);
+        }
+    }
+}
+
+impl Cells {
+    pub(super) fn contains(&self, cell: Cell) -> bool {
+        self.kept.contains_key(&cell)
+    }
+
+    pub(super) fn get_mut(&mut self, cell: Cell) -> Option<&mut Kept> {
+        self.kept.get_mut(&cell)
+    }
+}

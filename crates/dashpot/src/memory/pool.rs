@@ -1,0 +1,156 @@
+//! All pages of a store, by number, and how many keys they may hold.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use super::group::Shape;
+use super::page::{LINE, Page, SIZES};
+use super::sync::{AtomicU32, AtomicU64, AtomicUsize, Mutex, Ordering};
+
+/// Pages in the first chunk; each chunk has twice as many as the one before.
+const FIRST_CHUNK: u32 = 8;
+/// So many pages that a million of a million keys would not need them.
+const CHUNKS: usize = 28;
+
+/// The pages, and the budget of keys. A page that is given back is used again, by whichever table.
+#[derive(Default)]
+pub(super) struct Pool {
+    chunks: [OnceLock<Box<[OnceLock<Page>]>>; CHUNKS],
+    made: AtomicU32,
+    /// By size, and by shape of group: what is a lock word once must be one for ever, because
+    /// somebody may still try to lock it.
+    free: Mutex<[[Vec<u32>; 2]; SIZES.len()]>,
+    /// The page a sweep looks at next.
+    hand: AtomicU32,
+    keys: AtomicUsize,
+    max_keys: usize,
+    pub(super) counters: Counters,
+}
+
+/// What happened so far.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) reclaimed: AtomicU64,
+    pub(super) overflowed: AtomicU64,
+    pub(super) moved: AtomicU64,
+    pub(super) bytes: AtomicU64,
+}
+
+impl Pool {
+    pub(super) fn new(max_keys: usize) -> Self {
+        Self { max_keys, ..Self::default() }
+    }
+
+    /// The page of this number, if there is one.
+    #[inline]
+    pub(super) fn page(&self, number: u32) -> Option<&Page> {
+        let (chunk, index) = place(number);
+        self.chunks.get(chunk)?.get()?.get(index)?.get()
+    }
+
+    /// The page a sweep looks at, and its number.
+    pub(super) fn under_hand(&self) -> Option<(u32, &Page)> {
+        let number = self.hand.load(Ordering::Relaxed);
+        Some((number, self.page(number)?))
+    }
+
+    /// Moves on from a page to the next one.
+    pub(super) fn move_hand(&self, from: u32) {
+        let next = if from.saturating_add(1) < self.made.load(Ordering::Relaxed) { from + 1 } else { 0 };
+        // If another has moved it meanwhile, so much the better.
+        let _ = self.hand.compare_exchange(from, next, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// An empty page for the table of this number; none if there are no numbers left.
+    pub(super) fn take(
+        &self,
+        size: usize,
+        shape: Shape,
+        owner: u32,
+        prefix: (u64, u32),
+    ) -> Option<u32> {
+        let free = self.free.lock().get_mut(size).and_then(|free| list(free, shape).pop());
+        let number = match free {
+            Some(number) => number,
+            None => self.make(size)?,
+        };
+        self.page(number)?.renew(shape, owner, prefix);
+        Some(number)
+    }
+
+    /// Takes back a page that no directory leads to any more and whose groups are all retired.
+    pub(super) fn give_back(&self, number: u32, page: &Page, shape: Shape) {
+        page.disown();
+        if let Some(free) = self.free.lock().get_mut(page.size()) {
+            list(free, shape).push(number);
+        }
+    }
+
+    fn make(&self, size: usize) -> Option<u32> {
+        let page = Page::new(size);
+        self.counters.bytes.fetch_add(page.bytes() as u64, Ordering::Relaxed);
+        let number = self.made.fetch_add(1, Ordering::AcqRel);
+        let (chunk, index) = place(number);
+        let pages = (FIRST_CHUNK as usize) << chunk;
+        let empty = || (0..pages).map(|_| OnceLock::new()).collect();
+        self.chunks.get(chunk)?.get_or_init(empty).get(index)?.set(page).ok()?;
+        Some(number)
+    }
+
+    /// Makes room for one more key, if there is any.
+    pub(super) fn reserve(&self) -> bool {
+        let more = |keys: usize| (keys < self.max_keys).then_some(keys + 1);
+        self.keys.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Makes room for one more key, whether there is any or not.
+    pub(super) fn force(&self) {
+        self.keys.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// So many keys are gone.
+    pub(super) fn release(&self, keys: usize) {
+        self.keys.fetch_sub(keys, Ordering::Relaxed);
+    }
+
+    pub(super) fn keys(&self) -> usize {
+        self.keys.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn max_keys(&self) -> usize {
+        self.max_keys
+    }
+}
+
+fn list(free: &mut [Vec<u32>; 2], shape: Shape) -> &mut Vec<u32> {
+    let [one_line, two_lines] = free;
+    if shape.group == LINE { one_line } else { two_lines }
+}
+
+/// The chunk of a page and its place there.
+#[inline]
+fn place(number: u32) -> (usize, usize) {
+    let number = number.saturating_add(FIRST_CHUNK);
+    let chunk = number.ilog2() - FIRST_CHUNK.ilog2();
+    (chunk as usize, (number - (FIRST_CHUNK << chunk)) as usize)
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("keys", &self.keys()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_has_a_place_of_its_own() {
+        assert_eq!(place(0), (0, 0));
+        assert_eq!(place(7), (0, 7));
+        assert_eq!(place(8), (1, 0));
+        assert_eq!(place(23), (1, 15));
+        assert_eq!(place(24), (2, 0));
+    }
+}

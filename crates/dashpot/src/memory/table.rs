@@ -1,0 +1,328 @@
+//! All keys of one policy.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use super::directory::{Directory, Spot};
+use super::group::{Copied, LockedGroup, Shape, Words};
+use super::kept::Kept;
+use super::page::{DEFINITION_BITS, Found, Search, lock};
+use super::pool::Pool;
+use super::side::Side;
+use super::sync::{Backoff, Mutex, Ordering, fence};
+use crate::algorithm::ASIDE;
+use crate::policy::Definition;
+use crate::{Policy, Timestamp};
+
+/// As many definitions as the last bits of a mark can tell apart: not 0, which is in no mark, and not
+/// those of the newborn.
+const DEFINITIONS: usize = DEFINITION_BITS as usize - 1;
+
+/// The bits of a key that was given a slot and not charged yet. It is as good as new, but to take the
+/// slot away from it before it can use it would be no help to anybody.
+const NEWBORN: u64 = DEFINITION_BITS;
+
+/// All keys of one policy: of its name, algorithm, window and zone.
+///
+/// A key is known by a *mark*, 58 bits of its hash; the key itself is not kept. Two keys of a table
+/// that have the same mark share their counters, which can only be too strict; among a million keys
+/// the chance that any two do is one in half a million.
+pub(crate) struct Table {
+    number: u32,
+    shape: Shape,
+    directory: Directory,
+    /// Held by whoever changes the directory.
+    pub(super) growth: Mutex<()>,
+    /// The definitions under which states are kept, by the last bits of marks less one.
+    definitions: Box<[OnceLock<Arc<Definition>>]>,
+    side: Side,
+    pub(super) pool: Arc<Pool>,
+}
+
+/// What a table knows about a key.
+pub(super) enum Seat<'t> {
+    /// It has a slot.
+    Slot(Spot<'t>, Found<'t>),
+    /// It has none, by this version of the page.
+    Absent(Spot<'t>, u64),
+}
+
+impl Table {
+    /// An empty table; none if there are no pages left.
+    pub(super) fn new(number: u32, definition: &Arc<Definition>, pool: Arc<Pool>) -> Option<Self> {
+        let shape = Shape::of(definition.engine.words());
+        let page = pool.take(0, shape, number, (0, 0))?;
+        let table = Self {
+            number,
+            shape,
+            directory: Directory::new(page),
+            growth: Mutex::new(()),
+            definitions: (0..DEFINITIONS).map(|_| OnceLock::new()).collect(),
+            side: Side::default(),
+            pool,
+        };
+        table.definition_bits(definition);
+        Some(table)
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    pub(super) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    pub(super) fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// The definition it began with.
+    pub(super) fn first_definition(&self) -> Option<&Arc<Definition>> {
+        self.definitions.first()?.get()
+    }
+
+    /// The bits that stand for a definition in marks. None if there have been too many: states under
+    /// this one are then kept aside.
+    pub(super) fn definition_bits(&self, definition: &Arc<Definition>) -> Option<u64> {
+        for (bits, known) in (1..).zip(&self.definitions) {
+            if known.get_or_init(|| definition.clone()).same(definition) {
+                return Some(bits);
+            }
+        }
+        None
+    }
+
+    /// The definition that bits of a mark stand for.
+    fn definition(&self, mark: u64) -> Option<&Arc<Definition>> {
+        let index = usize::try_from((mark & DEFINITION_BITS).checked_sub(1)?).ok()?;
+        self.definitions.get(index)?.get()
+    }
+
+    /// Looks for a key. None if somebody is writing where it would have to look.
+    #[inline]
+    pub(super) fn find(&self, mark: u64) -> Option<Seat<'_>> {
+        let spot = self.directory.spot(mark, &self.pool)?;
+        match spot.page.find(mark, self.shape) {
+            Search::Found(found) => Some(Seat::Slot(spot, found)),
+            Search::Busy => None,
+            Search::Missing => self.find_absent(mark),
+        }
+    }
+
+    /// Looks for a key, and is sure if it is absent.
+    fn find_absent(&self, mark: u64) -> Option<Seat<'_>> {
+        let spot = self.directory.spot(mark, &self.pool)?;
+        let version = spot.page.version()?;
+        match spot.page.find(mark, self.shape) {
+            Search::Found(found) => Some(Seat::Slot(spot, found)),
+            Search::Missing if self.is_absent(&spot, version) => Some(Seat::Absent(spot, version)),
+            Search::Missing | Search::Busy => None,
+        }
+    }
+
+    /// Whether a key that was absent by this version of its page still is.
+    pub(super) fn is_absent(&self, spot: &Spot<'_>, version: u64) -> bool {
+        spot.page.is_still(version) && self.directory.is_still(spot)
+    }
+
+    /// Takes a slot's state out, to be put back or dropped by whoever holds the group.
+    pub(super) fn take(&self, copied: &Copied) -> Option<Kept> {
+        if copied.words.first() == Some(&ASIDE) {
+            return self.side.take(copied.mark | DEFINITION_BITS);
+        }
+        let definition = self.definition(copied.mark)?.clone();
+        let state = definition.engine.unpack(self.state_words(&copied.words));
+        Some(Kept { definition, state, blocked_until: Timestamp::EPOCH })
+    }
+
+    /// Puts a state into a slot, or aside if it does not fit there.
+    pub(super) fn put(&self, locked: &LockedGroup<'_>, copied: &Copied, kept: Kept) {
+        let (slot, key) = (copied.slot, copied.mark | DEFINITION_BITS);
+        let mut words = Words::default();
+        let fits = kept.blocked_until == Timestamp::EPOCH
+            && kept.definition.engine.pack(&kept.state, self.state_words_mut(&mut words));
+        match self.definition_bits(&kept.definition) {
+            Some(bits) if fits => locked.write(slot, key & !DEFINITION_BITS | bits, words),
+            _ => {
+                self.side.put(key, kept);
+                locked.write(slot, key, [ASIDE, 0, 0]);
+            }
+        }
+    }
+
+    /// Whether a slot's key can be forgotten.
+    pub(super) fn is_idle(&self, copied: &Copied, now: Timestamp) -> bool {
+        if copied.words.first() == Some(&ASIDE) {
+            return self.side.is_idle(copied.mark | DEFINITION_BITS, now);
+        }
+        self.definition(copied.mark).is_some_and(|definition| {
+            let engine = &definition.engine;
+            engine.is_idle(&engine.unpack(self.state_words(&copied.words)), now)
+        })
+    }
+
+    /// Whether a key was given a slot and not charged yet.
+    pub(super) fn is_newborn(copied: &Copied) -> bool {
+        copied.mark & DEFINITION_BITS == NEWBORN && copied.words.first() != Some(&ASIDE)
+    }
+
+    /// Makes a newborn key one that is idle: whoever wanted it has had time enough.
+    pub(super) fn wean(locked: &LockedGroup<'_>, copied: &Copied) {
+        locked.write(copied.slot, copied.mark & !DEFINITION_BITS | 1, Words::default());
+    }
+
+    /// Empties a slot.
+    pub(super) fn clear(&self, locked: &LockedGroup<'_>, copied: &Copied) {
+        if copied.words.first() == Some(&ASIDE) {
+            self.side.take(copied.mark | DEFINITION_BITS);
+        }
+        locked.write(copied.slot, 0, Words::default());
+    }
+
+    /// The words of a state that are in a slot.
+    pub(super) fn state_words<'w>(&self, words: &'w Words) -> &'w [u64] {
+        words.get(..self.shape.slot - 1).unwrap_or_default()
+    }
+
+    pub(super) fn state_words_mut<'w>(&self, words: &'w mut Words) -> &'w mut [u64] {
+        words.get_mut(..self.shape.slot - 1).unwrap_or_default()
+    }
+
+    /// Gives a key a slot, fresh, in the place of an empty or an idle one.
+    pub(super) fn insert(&self, mark: u64, room: Room<'_>) -> Insertion {
+        loop {
+            let Some(spot) = self.directory.spot(mark, &self.pool) else {
+                return Insertion::Full;
+            };
+            let _structure = spot.page.structure.lock();
+            if !self.directory.is_still(&spot) {
+                continue;
+            }
+            spot.page.changing();
+            let inserted = self.insert_here(&spot, mark, room);
+            spot.page.changed();
+            match inserted {
+                Insertion::NoPlace => {
+                    if !self.rehouse(spot.number, spot.page, room.idle_since) {
+                        return Insertion::Full;
+                    }
+                }
+                inserted => return inserted,
+            }
+        }
+    }
+
+    fn insert_here(&self, spot: &Spot<'_>, mark: u64, room: Room<'_>) -> Insertion {
+        // Who charges an overflow cell says so before he looks at the version of the page, and it
+        // has changed by now. So one of us sees the other.
+        fence(Ordering::SeqCst);
+        if (room.is_taken)() {
+            return Insertion::Overflowed;
+        }
+        let page = spot.page;
+        let mut backoff = Backoff::default();
+        while !matches!(page.find(mark, self.shape), Search::Missing) {
+            if matches!(page.find(mark, self.shape), Search::Found(_)) {
+                return Insertion::Done;
+            }
+            backoff.wait();
+        }
+        let fresh = mark | NEWBORN;
+        for group in page.search(mark, self.shape) {
+            let mut locked = lock(group);
+            let copies = || locked.group().copies();
+            if let Some(empty) = copies().find(|copied| copied.mark == 0) {
+                // Beyond this, searches take long.
+                if page.keys() >= self.slots(page.size()) * 7 / 8 {
+                    break;
+                }
+                if room.force {
+                    self.pool.force();
+                } else if !self.pool.reserve() {
+                    return self.replace_idle(locked, fresh, room.idle_since);
+                }
+                page.set_keys(page.keys() + 1);
+                locked.write(empty.slot, fresh, Words::default());
+                return Insertion::Done;
+            }
+            if let Some(idle) = copies().find(|copied| self.is_idle(copied, room.idle_since)) {
+                self.clear(&locked, &idle);
+                locked.write(idle.slot, fresh, Words::default());
+                self.pool.counters.reclaimed.fetch_add(1, Ordering::Relaxed);
+                return Insertion::Done;
+            }
+            locked.spill();
+        }
+        if room.force || self.pool.keys() < self.pool.max_keys() {
+            Insertion::NoPlace
+        } else {
+            Insertion::Full
+        }
+    }
+
+    /// Puts a key in the place of an idle one of this group, if there is any.
+    fn replace_idle(&self, locked: LockedGroup<'_>, fresh: u64, now: Timestamp) -> Insertion {
+        let mut copies = locked.group().copies().filter(|copied| copied.mark != 0);
+        let Some(idle) = copies.find(|copied| self.is_idle(copied, now)) else {
+            return Insertion::Full;
+        };
+        self.clear(&locked, &idle);
+        locked.write(idle.slot, fresh, Words::default());
+        self.pool.counters.reclaimed.fetch_add(1, Ordering::Relaxed);
+        Insertion::Done
+    }
+}
+
+/// What else must be known to insert a key.
+#[derive(Clone, Copy)]
+pub(super) struct Room<'r> {
+    /// Whether the key is counted in an overflow cell by now, and must stay there.
+    pub(super) is_taken: &'r dyn Fn() -> bool,
+    /// Whether it goes in even if there is no room.
+    pub(super) force: bool,
+    /// Keys that have been idle since then make room.
+    pub(super) idle_since: Timestamp,
+}
+
+/// What came of an insertion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Insertion {
+    /// The key has a slot.
+    Done,
+    /// It has to stay in its overflow cell.
+    Overflowed,
+    /// There are as many keys as there may be.
+    Full,
+    /// Its page has no place for it.
+    NoPlace,
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+/// Where a store keeps the keys of a policy, kept in the policy so that a check finds it at once.
+#[derive(Debug)]
+pub(crate) struct Home {
+    /// The store's number.
+    store: u64,
+    table: Arc<Table>,
+    definition_bits: Option<u64>,
+}
+
+impl Home {
+    pub(super) fn new(store: u64, table: Arc<Table>, policy: &Policy) -> Self {
+        let definition_bits = table.definition_bits(policy.definition());
+        Self { store, table, definition_bits }
+    }
+
+    /// The table in this store, and the bits of the policy's definition there.
+    #[inline]
+    pub(super) fn of(policy: &Policy, store: u64) -> Option<(&Arc<Table>, Option<u64>)> {
+        let home = policy.home().get()?;
+        (home.store == store).then_some((&home.table, home.definition_bits))
+    }
+}
