@@ -210,45 +210,54 @@ impl Engine {
         }
     }
 
-    /// Verdict, charge and standing in one, on packed state: takes the cost if it passes and `take`
-    /// says so. `None` if the state cannot be packed any more, and then the words mean nothing.
+    /// [`judge`](Self::judge) for what nearly everybody has: a bucket, and numbers of one word. `None`
+    /// if it is anything else.
     #[inline]
-    pub(crate) fn judge(
+    pub(crate) fn judge_short(
         &self,
         words: &mut [u64],
         now: Timestamp,
         cost: u64,
-        take: bool,
     ) -> Option<Judgement> {
+        match (&self.method, words) {
+            (Method::TokenBucket(bucket), [tat]) if cost.wrapping_sub(1) < self.limit => {
+                bucket.judge_short(tat, self.limit, now.as_nanos(), cost)
+            }
+            _ => None,
+        }
+    }
+
+    /// Verdict, charge and standing in one, on packed state: takes the cost if it passes. `None` if
+    /// the state cannot be packed any more, and then the words mean nothing.
+    #[inline(never)]
+    pub(crate) fn judge(&self, words: &mut [u64], now: Timestamp, cost: u64) -> Option<Judgement> {
         match &self.method {
-            Method::TokenBucket(method) => self.judge_by(method, words, now, cost, take),
-            Method::LeakyBucket(method) => self.judge_by(method, words, now, cost, take),
-            Method::FixedWindow(method) => self.judge_by(method, words, now, cost, take),
-            Method::SlidingWindow(method) => self.judge_by(method, words, now, cost, take),
-            Method::Concurrency(method) => self.judge_by(method, words, now, cost, take),
+            Method::TokenBucket(method) => self.judge_by(method, words, now, cost),
+            Method::LeakyBucket(method) => self.judge_by(method, words, now, cost),
+            Method::FixedWindow(method) => self.judge_by(method, words, now, cost),
+            Method::SlidingWindow(method) => self.judge_by(method, words, now, cost),
+            Method::Concurrency(method) => self.judge_by(method, words, now, cost),
             Method::SlidingLog(_) | Method::Unlimited => None,
         }
     }
 
-    #[inline]
     fn judge_by<E: Enforce>(
         &self,
         method: &E,
         words: &mut [u64],
         now: Timestamp,
         cost: u64,
-        take: bool,
     ) -> Option<Judgement> {
         let mut state = E::State::unpack(words);
-        let nanos = now.as_nanos();
-        let verdict = self.verdict_by(method, &state, nanos, cost);
-        if take && cost > 0 && matches!(verdict, Verdict::Allow { .. }) {
-            method.charge(&mut state, nanos, cost);
+        let now = now.as_nanos();
+        let verdict = self.verdict_by(method, &state, now, cost);
+        if cost > 0 && matches!(verdict, Verdict::Allow { .. }) {
+            method.charge(&mut state, now, cost);
             if !state.pack(words) {
                 return None;
             }
         }
-        Some(Judgement { verdict, standing: self.standing_by(method, &state, nanos) })
+        Some(Judgement { verdict, standing: self.standing_by(method, &state, now) })
     }
 
     #[inline]

@@ -46,12 +46,14 @@ pub struct Check<'p, 'k> {
 impl<'p, 'k> Check<'p, 'k> {
     /// Asks for one unit.
     #[must_use]
+    #[inline]
     pub fn new(policy: &'p Policy, key: impl Into<Key<'k>>) -> Self {
         Self { policy, key: key.into(), cost: Cost::ONE }
     }
 
     /// The same question about another cost.
     #[must_use]
+    #[inline]
     pub fn cost(mut self, cost: impl Into<Cost>) -> Self {
         self.cost = cost.into();
         self

@@ -1,9 +1,11 @@
 //! The answer.
 
+use std::slice;
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use crate::algorithm::Verdict;
 use crate::{Policy, Timestamp};
 
 /// Whether it may pass.
@@ -59,21 +61,27 @@ impl Retry {
 pub struct PolicyStatus<'p> {
     policy: &'p Policy,
     standing: Standing,
-    denied: Option<Retry>,
-    delay_nanos: u64,
+    verdict: Verdict,
 }
 
 impl<'p> PolicyStatus<'p> {
     /// The policy lets it pass, to proceed after `delay_nanos`.
     #[must_use]
     pub const fn allow(policy: &'p Policy, standing: Standing, delay_nanos: u64) -> Self {
-        Self { policy, standing, denied: None, delay_nanos }
+        Self { policy, standing, verdict: Verdict::Allow { delay: delay_nanos } }
     }
 
     /// The policy does not let it pass.
     #[must_use]
     pub const fn deny(policy: &'p Policy, standing: Standing, retry: Retry) -> Self {
-        Self { policy, standing, denied: Some(retry), delay_nanos: 0 }
+        Self { policy, standing, verdict: Verdict::Deny(retry) }
+    }
+
+    const fn denied(&self) -> Option<Retry> {
+        match self.verdict {
+            Verdict::Allow { .. } => None,
+            Verdict::Deny(retry) => Some(retry),
+        }
     }
 
     /// The policy that was asked.
@@ -85,9 +93,9 @@ impl<'p> PolicyStatus<'p> {
     /// What this policy says. It may allow while the decision is a denial, because another denied.
     #[must_use]
     pub const fn outcome(&self) -> Outcome {
-        match self.denied {
-            None => Outcome::Allow,
-            Some(_) => Outcome::Deny,
+        match self.verdict {
+            Verdict::Allow { .. } => Outcome::Allow,
+            Verdict::Deny(_) => Outcome::Deny,
         }
     }
 
@@ -113,8 +121,8 @@ impl<'p> PolicyStatus<'p> {
     /// waiting that long is enough, a nanosecond less is not. `None` if there is no such wait.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
-        match self.denied {
-            Some(Retry::After(nanos)) => Some(Duration::from_nanos(nanos)),
+        match self.verdict {
+            Verdict::Deny(Retry::After(nanos)) => Some(Duration::from_nanos(nanos)),
             _ => None,
         }
     }
@@ -128,13 +136,16 @@ impl<'p> PolicyStatus<'p> {
     /// How long to hold the request before it proceeds: a queue's wait, else zero.
     #[must_use]
     pub const fn delay(&self) -> Duration {
-        Duration::from_nanos(self.delay_nanos)
+        match self.verdict {
+            Verdict::Allow { delay } => Duration::from_nanos(delay),
+            Verdict::Deny(_) => Duration::ZERO,
+        }
     }
 
     /// Whether the policy can never grant so much: waiting does not help.
     #[must_use]
     pub const fn is_never(&self) -> bool {
-        matches!(self.denied, Some(Retry::Never))
+        matches!(self.verdict, Verdict::Deny(Retry::Never))
     }
 }
 
@@ -146,24 +157,47 @@ impl<'p> PolicyStatus<'p> {
 pub struct Decision<'p> {
     at: Timestamp,
     outcome: Outcome,
-    statuses: SmallVec<[PolicyStatus<'p>; 4]>,
+    statuses: Statuses<'p>,
 }
+
+/// One for each check. A single one is by far the most frequent, and written in place.
+#[derive(Clone, Debug)]
+enum Statuses<'p> {
+    One(PolicyStatus<'p>),
+    Several(SmallVec<[PolicyStatus<'p>; 4]>),
+}
+
+impl<'p> Statuses<'p> {
+    fn as_slice(&self) -> &[PolicyStatus<'p>] {
+        match self {
+            Self::One(status) => slice::from_ref(status),
+            Self::Several(statuses) => statuses,
+        }
+    }
+}
+
+impl PartialEq for Statuses<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for Statuses<'_> {}
 
 impl<'p> Decision<'p> {
     /// Puts the statuses of one call together; one denial denies it all.
     pub fn new(at: Timestamp, statuses: impl IntoIterator<Item = PolicyStatus<'p>>) -> Self {
         let statuses: SmallVec<[PolicyStatus<'p>; 4]> = statuses.into_iter().collect();
-        let denied = statuses.iter().any(|status| status.denied.is_some());
-        Self { at, outcome: if denied { Outcome::Deny } else { Outcome::Allow }, statuses }
+        let denied = statuses.iter().any(|status| status.denied().is_some());
+        let outcome = if denied { Outcome::Deny } else { Outcome::Allow };
+        Self { at, outcome, statuses: Statuses::Several(statuses) }
     }
 
     /// The answer to a single check.
     #[inline]
-    pub(crate) fn one(at: Timestamp, status: PolicyStatus<'p>) -> Self {
-        let outcome = status.outcome();
-        let mut statuses = SmallVec::new();
-        statuses.push(status);
-        Self { at, outcome, statuses }
+    pub(crate) fn one(at: Timestamp, policy: &'p Policy, standing: Standing, verdict: Verdict) -> Self {
+        let status = PolicyStatus { policy, standing, verdict };
+        Self { at, outcome: status.outcome(), statuses: Statuses::One(status) }
     }
 
     /// The store's time when it decided.
@@ -187,20 +221,20 @@ impl<'p> Decision<'p> {
     /// One status per check, in the order they were asked.
     #[must_use]
     pub fn statuses(&self) -> &[PolicyStatus<'p>] {
-        &self.statuses
+        self.statuses.as_slice()
     }
 
     /// Every check that denied.
     pub fn denied(&self) -> impl Iterator<Item = &PolicyStatus<'p>> {
-        let denied = |status: &&PolicyStatus<'p>| status.denied.is_some();
-        self.statuses.iter().filter(denied)
+        let denied = |status: &&PolicyStatus<'p>| status.denied().is_some();
+        self.statuses().iter().filter(denied)
     }
 
     /// On a denial, the longest wait among those that denied. `None` if one of them can never
     /// grant it, or no wait is known.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        let waits = self.denied().filter_map(|status| status.denied);
+        let waits = self.denied().filter_map(PolicyStatus::denied);
         match waits.reduce(Retry::longest)? {
             Retry::After(nanos) => Some(Duration::from_nanos(nanos)),
             Retry::Unknown | Retry::Never => None,
@@ -210,7 +244,7 @@ impl<'p> Decision<'p> {
     /// Whether waiting does not help: a policy can never grant so much.
     #[must_use]
     pub fn is_never(&self) -> bool {
-        self.statuses.iter().any(PolicyStatus::is_never)
+        self.statuses().iter().any(PolicyStatus::is_never)
     }
 
     /// How long to hold an allowed request before it proceeds: the longest delay of all queues.
@@ -218,7 +252,7 @@ impl<'p> Decision<'p> {
     pub fn delay(&self) -> Duration {
         match self.outcome {
             Outcome::Allow => {
-                self.statuses.iter().map(PolicyStatus::delay).max().unwrap_or_default()
+                self.statuses().iter().map(PolicyStatus::delay).max().unwrap_or_default()
             }
             Outcome::Deny => Duration::ZERO,
         }

@@ -61,11 +61,13 @@ impl Limiter {
     }
 
     /// Takes one unit, if there is one.
+    #[inline]
     pub fn check<'k>(&self, key: impl Into<Key<'k>>) -> Decision<'_> {
         self.check_n(key, Cost::ONE)
     }
 
     /// Takes so many units, or none of them.
+    #[inline]
     pub fn check_n<'k>(&self, key: impl Into<Key<'k>>, cost: impl Into<Cost>) -> Decision<'_> {
         let check = Check::new(&self.policy, key).cost(cost);
         self.store.decide_now(&[check])

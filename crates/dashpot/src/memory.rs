@@ -24,6 +24,7 @@ mod usage;
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ use plan::{Plan, Question};
 use pool::Pool;
 use sync::Backoff;
 pub(crate) use table::Home;
-use table::{Insertion, Room, Seat, Table};
+use table::{Insertion, Room, Table};
 pub use usage::MemoryUsage;
 
 /// State in this process, by this process's clock.
@@ -125,50 +126,72 @@ impl MemoryStore {
     }
 
     /// [`Store::decide`], without a future.
-    #[inline]
     pub fn decide_now<'p>(&self, checks: &[Check<'p, '_>]) -> Decision<'p> {
-        if let [check] = checks
-            && let Some((now, judged)) = self.decide_one(check)
-        {
-            return Decision::one(now, judged.status(check.policy));
+        match checks {
+            [check] => self.decide_one(check),
+            _ => self.decide_held(checks),
         }
-        self.decide_held(checks)
     }
 
-    /// Decides a check on a key that has a slot, if nothing is special about it.
+    /// Decides a single check, quickly if its key has a slot and nothing is special about it.
     #[inline]
-    fn decide_one(&self, check: &Check<'_, '_>) -> Option<(Timestamp, Judgement)> {
-        let (table, bits) = Home::of(check.policy, self.number)?;
-        let (mark, bits) = (self.mark(check.key), bits?);
-        let engine = &check.policy.definition().engine;
-        for _ in 0..ATTEMPTS {
-            let Some(Seat::Slot(spot, found)) = table.find(mark) else {
-                return None;
+    fn decide_one<'p>(&self, check: &Check<'p, '_>) -> Decision<'p> {
+        if let Some((table, bits)) = Home::of(check.policy, self.number) {
+            let mark = self.mark(check.key) & !DEFINITION_BITS | bits;
+            return match table.shape().slot {
+                2 => self.decide_at::<1>(table, mark, check),
+                3 => self.decide_at::<2>(table, mark, check),
+                _ => self.decide_at::<3>(table, mark, check),
             };
-            let mut words = found.copied.words;
-            if found.copied.mark != mark & !DEFINITION_BITS | bits || words[0] == ASIDE {
-                return None;
+        }
+        self.decide_held(slice::from_ref(check))
+    }
+
+    // Decisions are returned from where they are made, and not wrapped and unwrapped on their way:
+    // they are large, and copies would show.
+    #[inline]
+    fn decide_at<'p, const WORDS: usize>(
+        &self,
+        table: &Table,
+        mark: u64,
+        check: &Check<'p, '_>,
+    ) -> Decision<'p> {
+        let engine = &check.policy.definition().engine;
+        let cost = check.cost.units();
+        for _ in 0..ATTEMPTS {
+            let Some(spot) = table.directory().spot(mark, &table.pool) else {
+                break;
+            };
+            let Some(glance) = spot.page.glance::<WORDS>(mark) else {
+                break;
+            };
+            let mut state = glance.state;
+            if state.first() == Some(&ASIDE) {
+                break;
             }
-            // Between the reading and the locking, if nothing changes meanwhile: so each key sees
+            // Between the reading and the writing, if nothing changes meanwhile: so each key sees
             // time in the order in which it is asked about.
             let now = self.now();
-            let cost = check.cost.units();
-            let judged = engine.judge(table.state_words_mut(&mut words), now, cost, true)?;
-            let is_taken = cost > 0 && matches!(judged.verdict, Verdict::Allow { .. });
-            if is_taken {
-                let Some(locked) = found.group.try_lock(found.sequence) else {
-                    continue;
-                };
-                if !table.directory().is_still(&spot) {
-                    continue;
+            let still = || table.directory().is_still(&spot);
+            let commit = |state: [u64; WORDS], verdict| match verdict {
+                Verdict::Allow { .. } if cost > 0 => glance.replace(state, still),
+                _ => glance.is_still() && still(),
+            };
+            if let Some(Judgement { verdict, standing }) = engine.judge_short(&mut state, now, cost)
+            {
+                if commit(state, verdict) {
+                    return Decision::one(now, check.policy, standing, verdict);
                 }
-                locked.write_state(found.copied.slot, words);
-            } else if !found.group.is_still(found.sequence) || !table.directory().is_still(&spot) {
                 continue;
             }
-            return Some((now, judged));
+            let Some(Judgement { verdict, standing }) = engine.judge(&mut state, now, cost) else {
+                break;
+            };
+            if commit(state, verdict) {
+                return Decision::one(now, check.policy, standing, verdict);
+            }
         }
-        None
+        self.decide_held(slice::from_ref(check))
     }
 
     /// Decides any checks, holding their keys.
@@ -335,7 +358,7 @@ impl MemoryStore {
                 (None, _) | (_, Some(_)) => None,
                 (Some(Source::Nowhere(_)), None) => Some(before),
                 (Some(source), None) => {
-                    Hold::all(std::slice::from_ref(source), &self.overflow).map(|mut hold| {
+                    Hold::all(slice::from_ref(source), &self.overflow).map(|mut hold| {
                         let now = self.now();
                         let mut kept = hold.take(source, &place);
                         change(&mut kept, now);
@@ -477,16 +500,6 @@ fn find(tables: &[Arc<Table>], policy: &Policy) -> Option<Arc<Table>> {
         })
     };
     tables.iter().find(is_wanted).cloned()
-}
-
-impl Judgement {
-    #[inline]
-    fn status<'p>(&self, policy: &'p Policy) -> PolicyStatus<'p> {
-        match self.verdict {
-            Verdict::Allow { delay } => PolicyStatus::allow(policy, self.standing, delay),
-            Verdict::Deny(retry) => PolicyStatus::deny(policy, self.standing, retry),
-        }
-    }
 }
 
 impl Store for MemoryStore {

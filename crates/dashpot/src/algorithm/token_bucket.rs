@@ -9,8 +9,8 @@
 //! Nothing overflows: a moment is below 2⁶³ ns and l below 2⁶⁴, a window is below 2⁶² ns and a
 //! capacity below 2⁶⁴. Only debt can grow past that, and it stops at the top.
 
-use super::{ASIDE, Enforce, Packed, Verdict};
-use crate::{Retry, Window};
+use super::{ASIDE, Enforce, Judgement, Packed, Verdict};
+use crate::{Retry, Standing, Window};
 
 #[derive(Debug)]
 pub(super) struct TokenBucket {
@@ -59,6 +59,38 @@ impl TokenBucket {
             _ if self.per_nano == 1 => u64::try_from(grains).unwrap_or(u64::MAX),
             _ => divide(grains + u128::from(self.per_nano - 1), self.per_nano),
         }
+    }
+
+    /// Verdict, charge and standing in one, with numbers of one word; `None` if one does not fit. The
+    /// cost is at least 1 and at most the limit.
+    #[inline]
+    pub(super) fn judge_short(
+        &self,
+        tat: &mut u64,
+        limit: u64,
+        now: u64,
+        cost: u64,
+    ) -> Option<Judgement> {
+        if self.per_nano != 1 {
+            return None; // Grains are nanoseconds for nearly all limits that people write.
+        }
+        let unit = self.per_unit;
+        let depth = u64::try_from(self.depth).ok()?;
+        let backlog = tat.saturating_sub(now);
+        let wanted = backlog.checked_add(cost.checked_mul(unit)?)?;
+        let (verdict, level) = if wanted <= depth {
+            *tat = now.checked_add(wanted).filter(|&tat| tat != ASIDE)?;
+            (Verdict::ALLOW, wanted)
+        } else {
+            (Verdict::Deny(Retry::After(wanted - depth)), backlog)
+        };
+        let standing = Standing {
+            limit,
+            remaining: depth.saturating_sub(level) / unit,
+            reset_after_nanos: level,
+            available_after_nanos: Some(level.checked_add(unit)?.saturating_sub(depth)),
+        };
+        Some(Judgement { verdict, standing })
     }
 
     /// Nanoseconds until no more than `units` are left of the backlog.

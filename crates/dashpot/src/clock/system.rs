@@ -12,6 +12,9 @@ const LOOK_EVERY: u64 = 1_000_000_000;
 /// While slewing, one nanosecond in this many is held back.
 const SLEW: u64 = 8;
 
+/// No offset: time is read by the course it is on.
+const STEERED: u64 = u64::MAX;
+
 /// The machine's time: monotonic, and anchored to the wall clock so that windows start when the
 /// calendar says.
 ///
@@ -26,7 +29,11 @@ pub struct SystemClock {
     /// The processor's counter where it can be relied on, else the system's monotonic clock.
     counter: quanta::Clock,
     origin: u64,
+    /// Nanoseconds in 2³² ticks of the counter.
+    scale: u64,
     course: SharedCourse,
+    /// What is to be added to the monotonic clock, while time keeps its pace; else `STEERED`.
+    offset: AtomicU64,
     next_look: AtomicU64,
     steering: Mutex<()>,
 }
@@ -36,10 +43,13 @@ impl SystemClock {
     #[must_use]
     pub fn new() -> Self {
         let counter = quanta::Clock::new();
+        let course = Course { from: 0, shown: wall_nanos(), ahead: 0 };
         Self {
             origin: counter.raw(),
+            scale: counter.delta_as_nanos(0, 1 << 32),
             counter,
-            course: SharedCourse::new(Course { from: 0, shown: wall_nanos(), ahead: 0 }),
+            course: SharedCourse::new(course),
+            offset: AtomicU64::new(course.offset()),
             next_look: AtomicU64::new(LOOK_EVERY),
             steering: Mutex::new(()),
         }
@@ -47,7 +57,22 @@ impl SystemClock {
 
     #[inline]
     fn monotonic(&self) -> u64 {
-        self.counter.delta_as_nanos(self.origin, self.counter.raw())
+        let ticks = self.counter.raw().saturating_sub(self.origin);
+        // What is cut off is less than a nanosecond in four seconds, and the wall clock is looked at
+        // before that.
+        #[expect(clippy::cast_possible_truncation, reason = "it ticks faster than nanoseconds")]
+        let nanos = (u128::from(ticks) * u128::from(self.scale) >> 32) as u64;
+        nanos
+    }
+
+    /// The time while it is being steered, or due to be.
+    #[cold]
+    fn now_steered(&self) -> Timestamp {
+        if self.monotonic() >= self.next_look.load(Ordering::Relaxed) {
+            self.look();
+        }
+        let (course, monotonic) = self.course.read(|| self.monotonic());
+        Timestamp::from_nanos(course.at(monotonic))
     }
 
     /// Compares with the wall clock; of all threads that notice it is time to, one does.
@@ -59,7 +84,9 @@ impl SystemClock {
         // In this order: if the thread loses its core in between, the wall is a little behind the
         // monotonic moment, and the clock is slowed for a second rather than hurried.
         let wall = wall_nanos();
+        self.offset.store(STEERED, Ordering::Release);
         let course = self.course.change(|course| course.steer(self.monotonic(), wall));
+        self.offset.store(course.offset(), Ordering::Release);
         self.next_look.store(course.from.saturating_add(LOOK_EVERY), Ordering::Relaxed);
     }
 }
@@ -73,13 +100,15 @@ impl Default for SystemClock {
 impl Clock for SystemClock {
     #[inline]
     fn now(&self) -> Timestamp {
-        let (course, monotonic) = self.course.read(|| self.monotonic());
-        if monotonic < self.next_look.load(Ordering::Relaxed) {
-            return Timestamp::from_nanos(course.at(monotonic));
+        let offset = self.offset.load(Ordering::Acquire);
+        let monotonic = self.monotonic();
+        if offset != STEERED
+            && monotonic < self.next_look.load(Ordering::Relaxed)
+            && self.offset.load(Ordering::Acquire) == offset
+        {
+            return Timestamp::from_nanos(offset.wrapping_add(monotonic));
         }
-        self.look();
-        let (course, monotonic) = self.course.read(|| self.monotonic());
-        Timestamp::from_nanos(course.at(monotonic))
+        self.now_steered()
     }
 }
 
@@ -159,6 +188,11 @@ impl Course {
         let elapsed = monotonic.saturating_sub(self.from);
         let held_back = self.ahead.min(elapsed / SLEW);
         self.shown.saturating_add(elapsed - held_back)
+    }
+
+    /// What is to be added to the monotonic clock, if it keeps its pace.
+    fn offset(&self) -> u64 {
+        if self.ahead == 0 { self.shown.wrapping_sub(self.from) } else { STEERED }
     }
 
     fn steer(&self, monotonic: u64, wall: u64) -> Self {
@@ -264,10 +298,12 @@ mod tests {
                 // To a pace an eighth slower and back, as if the wall clock were set and set.
                 slower = !slower;
                 let behind = if slower { 3600 * SECOND } else { 0 };
-                clock.course.change(|course| {
+                clock.offset.store(STEERED, Ordering::SeqCst);
+                let course = clock.course.change(|course| {
                     let monotonic = clock.monotonic();
                     course.steer(monotonic, course.at(monotonic) - behind)
                 });
+                clock.offset.store(course.offset(), Ordering::SeqCst);
                 std::thread::yield_now();
             }
         });

@@ -33,12 +33,19 @@ pub(super) struct Shape {
 }
 
 impl Shape {
+    /// Three slots of two words in a line.
+    pub(super) const ONE: Self = Self { group: 8, slot: 2 };
+    /// Five slots of three words in two lines, to the last word.
+    pub(super) const TWO: Self = Self { group: 16, slot: 3 };
+    /// Three slots of four words in two lines.
+    pub(super) const THREE: Self = Self { group: 16, slot: 4 };
+
     /// For states of this many words.
     pub(super) const fn of(state_words: usize) -> Self {
         match state_words {
-            0 | 1 => Self { group: 8, slot: 2 },
-            2 => Self { group: 16, slot: 3 },
-            _ => Self { group: 16, slot: 4 },
+            0 | 1 => Self::ONE,
+            2 => Self::TWO,
+            _ => Self::THREE,
         }
     }
 
@@ -113,33 +120,27 @@ impl<'p> Group<'p> {
     /// The slot with this mark, whatever its last bits say.
     #[inline]
     pub(super) fn find(&self, mark: u64, ignoring: u64) -> Option<Copied> {
-        // Spelled out by shape: the loops are then of fixed length and unrolled.
-        match (self.shape.group, self.shape.slot) {
-            (8, 2) => self.find_in::<7, 2>(mark, ignoring),
-            (16, 3) => self.find_in::<15, 3>(mark, ignoring),
-            _ => self.find_in::<15, 4>(mark, ignoring),
-        }
+        let is_it = |copied: &Copied| (copied.mark ^ mark) & !ignoring == 0;
+        self.copies().find(is_it)
     }
 
+    /// Looks for a slot with this very mark, and copies its state of so many words.
     #[inline]
-    fn find_in<const WORDS: usize, const SLOT: usize>(
-        &self,
+    pub(super) fn glance<const WORDS: usize>(
+        self,
+        sequence: u64,
         mark: u64,
-        ignoring: u64,
-    ) -> Option<Copied> {
-        let slots: &[AtomicU64; WORDS] = self.slots.first_chunk()?;
-        for (slot, words) in slots.chunks_exact(SLOT).enumerate() {
-            let (first, state) = words.split_first()?;
-            let found = first.load(Ordering::Relaxed);
-            if (found ^ mark) & !ignoring == 0 {
-                let mut copied = Copied { slot, mark: found, words: [0; STATE_WORDS] };
-                for (copy, word) in copied.words.iter_mut().zip(state) {
-                    *copy = word.load(Ordering::Relaxed);
-                }
-                return Some(copied);
-            }
-        }
-        None
+    ) -> Option<Glance<'p, WORDS>> {
+        let is_it = |slot: &&[AtomicU64]| {
+            slot.first().is_some_and(|first| first.load(Ordering::Relaxed) == mark)
+        };
+        let mut slots = self.slots.chunks_exact(const { Shape::of(WORDS).slot });
+        let words: &[AtomicU64; WORDS] = slots.find(is_it)?.split_first()?.1.first_chunk()?;
+        let state = std::array::from_fn(|index| match words.get(index) {
+            Some(word) => word.load(Ordering::Relaxed),
+            None => 0,
+        });
+        Some(Glance { group: self, sequence, words, state })
     }
 
     /// All slots, empty ones too.
@@ -150,6 +151,38 @@ impl<'p> Group<'p> {
             let mark = words.next().unwrap_or(0);
             Copied { slot, mark, words: std::array::from_fn(|_| words.next().unwrap_or(0)) }
         })
+    }
+}
+
+/// A slot's state, copied; good while the group's sequence is still the same.
+pub(super) struct Glance<'p, const WORDS: usize> {
+    group: Group<'p>,
+    sequence: u64,
+    words: &'p [AtomicU64; WORDS],
+    pub(super) state: [u64; WORDS],
+}
+
+impl<const WORDS: usize> Glance<'_, WORDS> {
+    /// Whether nothing changed since it was copied.
+    #[inline]
+    pub(super) fn is_still(&self) -> bool {
+        self.group.is_still(self.sequence)
+    }
+
+    /// Writes another state, if nothing changed since it was copied and `still` says that this is
+    /// still the place.
+    #[inline]
+    pub(super) fn replace(&self, state: [u64; WORDS], still: impl FnOnce() -> bool) -> bool {
+        let Some(_locked) = self.group.try_lock(self.sequence) else {
+            return false;
+        };
+        let still = still();
+        if still {
+            for (word, value) in self.words.iter().zip(state) {
+                word.store(value, Ordering::Relaxed);
+            }
+        }
+        still
     }
 }
 
@@ -180,16 +213,6 @@ impl<'p> LockedGroup<'p> {
         let shape = self.group.shape;
         let slots = self.group.slots.get(slot * shape.slot..).unwrap_or_default();
         for (word, value) in slots.iter().take(shape.slot).zip([mark].into_iter().chain(words)) {
-            word.store(value, Ordering::Relaxed);
-        }
-    }
-
-    /// Writes a slot's state and leaves its mark.
-    #[inline]
-    pub(super) fn write_state(&self, slot: usize, words: Words) {
-        let shape = self.group.shape;
-        let slots = self.group.slots.get(slot * shape.slot + 1..).unwrap_or_default();
-        for (word, value) in slots.iter().take(shape.slot - 1).zip(words) {
             word.store(value, Ordering::Relaxed);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::group::{Copied, Group, LockedGroup, Shape};
+use super::group::{Copied, Glance, Group, LockedGroup, Shape};
 use super::sync::{AtomicU32, AtomicU64, AtomicUsize, Backoff, Mutex, Ordering, fence};
 
 /// Words in a cache line.
@@ -27,8 +27,9 @@ pub(super) struct Page {
     words: Box<[AtomicU64]>,
     /// Words before the first whole cache line.
     offset: usize,
-    /// Index in [`SIZES`].
+    /// Index in [`SIZES`], and the size there.
     size: usize,
+    lines: usize,
     /// Odd while keys are added or moved; changes whenever they are.
     version: AtomicU64,
     /// Held by whoever adds, drops or moves keys.
@@ -58,6 +59,7 @@ impl Page {
             words,
             offset,
             size,
+            lines,
             version: AtomicU64::new(0),
             structure: Mutex::new(()),
             owner: AtomicU32::new(NOBODY),
@@ -130,27 +132,54 @@ impl Page {
         self.hand.store(group, Ordering::Relaxed);
     }
 
+    #[inline]
     pub(super) fn groups(&self, shape: Shape) -> usize {
-        (self.words.len() - LINE) / shape.group
+        // A division would take longer than all the rest of a search.
+        if shape.group == LINE { self.lines } else { self.lines / 2 }
     }
 
     #[inline]
     pub(super) fn group(&self, index: usize, shape: Shape) -> Option<Group<'_>> {
-        let start = self.offset + index * shape.group;
-        Group::new(self.words.get(start..start + shape.group)?, shape)
+        let words = self.words.get(self.offset + index * shape.group..)?.get(..shape.group)?;
+        Group::new(words, shape)
+    }
+
+    /// The group in which a search begins: the middle of the mark, scaled to the number of groups.
+    /// (Its first bits lead to the page.)
+    #[inline]
+    fn home(mark: u64, groups: usize) -> usize {
+        let spread = (mark >> 6) & u64::from(u32::MAX);
+        usize::try_from((spread * groups as u64) >> 32).unwrap_or(0)
     }
 
     /// The groups in which a key may be, in the order of the search.
-    #[inline]
     pub(super) fn search(&self, mark: u64, shape: Shape) -> impl Iterator<Item = Group<'_>> {
         let groups = self.groups(shape);
-        // The middle of the mark, scaled to the number of groups: its first bits lead to the page.
-        let spread = (mark >> 6) & u64::from(u32::MAX);
-        let home = usize::try_from((spread * groups as u64) >> 32).unwrap_or(0);
+        let home = Self::home(mark, groups);
         (0..SEARCHED.min(groups)).filter_map(move |step| {
             let index = home + step;
             self.group(if index < groups { index } else { index - groups }, shape)
         })
+    }
+
+    /// Looks for this very mark, last bits and all: [`Self::find`] in a hurry.
+    #[inline]
+    pub(super) fn glance<const WORDS: usize>(&self, mark: u64) -> Option<Glance<'_, WORDS>> {
+        let shape = const { Shape::of(WORDS) };
+        let groups = self.groups(shape);
+        let mut index = Self::home(mark, groups);
+        for _ in 0..SEARCHED {
+            let group = self.group(index, shape)?;
+            let sequence = group.sequence()?;
+            if let Some(glance) = group.glance(sequence, mark) {
+                return Some(glance);
+            }
+            if !Group::is_spilled(sequence) {
+                return None;
+            }
+            index = if index + 1 < groups { index + 1 } else { 0 };
+        }
+        None
     }
 
     /// The version to look under, if no key is being added or moved.

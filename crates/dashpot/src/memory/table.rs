@@ -309,20 +309,21 @@ impl fmt::Debug for Table {
 pub(crate) struct Home {
     /// The store's number.
     store: u64,
+    /// The bits of the policy's definition there; 0, which is in no mark, if it has none.
+    bits: u64,
     table: Arc<Table>,
-    definition_bits: Option<u64>,
 }
 
 impl Home {
     pub(super) fn new(store: u64, table: Arc<Table>, policy: &Policy) -> Self {
-        let definition_bits = table.definition_bits(policy.definition());
-        Self { store, table, definition_bits }
+        let bits = table.definition_bits(policy.definition()).unwrap_or(0);
+        Self { store, bits, table }
     }
 
     /// The table in this store, and the bits of the policy's definition there.
     #[inline]
-    pub(super) fn of(policy: &Policy, store: u64) -> Option<(&Arc<Table>, Option<u64>)> {
+    pub(super) fn of(policy: &Policy, store: u64) -> Option<(&Arc<Table>, u64)> {
         let home = policy.home().get()?;
-        (home.store == store).then_some((&home.table, home.definition_bits))
+        (home.store == store).then_some((&home.table, home.bits))
     }
 }
