@@ -131,10 +131,11 @@ mod memory;
 mod policy;
 mod quota;
 mod store;
+mod waiting;
 mod zone;
 
 pub use check::{Check, Cost};
-pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
+pub use clock::{Alarm, Clock, ManualClock, SystemClock, Timestamp};
 pub use decision::{Decision, Outcome, PolicyStatus, Retry, Standing};
 pub use key::{Key, KeyBuf};
 pub use limiter::{Limiter, Permit};
@@ -144,6 +145,7 @@ pub use policy::{
 };
 pub use quota::{ParseQuotaError, Quota, Window, WindowError};
 pub use store::{KeyOperation, Reservation, Store, StoreError};
+pub use waiting::NotReady;
 pub use zone::{UnknownZone, Zone};
 
 /// The README's examples are tested with the others.

@@ -11,14 +11,16 @@ mod shard;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
+use std::task::Waker;
 
 use foldhash::quality::RandomState;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use crate::algorithm::Verdict;
+use crate::waiting::Room;
 use crate::{
-    Check, Clock, Cost, Decision, Key, KeyOperation, Policy, PolicyStatus, Reservation, Standing,
+    Alarm, Check, Clock, Cost, Decision, Key, KeyOperation, Policy, PolicyStatus, Reservation, Standing,
     Store, StoreError, SystemClock, Timestamp,
 };
 use plan::{Group, Plan};
@@ -37,10 +39,13 @@ const SHARDS: usize = 64;
 ///   another. A key that is owed a limit is never forgotten, however many others come.
 /// - Keys are spread by a hash with a random seed, so nobody can choose keys that collide without
 ///   knowing it.
+/// - **Who waits comes first**: while somebody [waits](Self::until_ready) for a key, other checks
+///   that would take something of it are denied. When nobody does, that costs one load.
 pub struct MemoryStore {
     clock: TimeSource,
     seed: RandomState,
     shards: Box<[Mutex<Shard>]>,
+    pub(crate) room: Room,
 }
 
 /// The usual clock without an indirection, or any other with one.
@@ -67,6 +72,7 @@ impl MemoryStore {
             clock,
             seed: RandomState::default(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            room: Room::default(),
         }
     }
 
@@ -76,6 +82,14 @@ impl MemoryStore {
         match &self.clock {
             TimeSource::System(clock) => clock.now(),
             TimeSource::Custom(clock) => clock.now(),
+        }
+    }
+
+    /// Wakes somebody when the store's time has come to `at`, or sooner.
+    pub(crate) fn wake_at(&self, at: Timestamp, waker: &Waker) -> Alarm {
+        match &self.clock {
+            TimeSource::System(clock) => clock.wake_at(at, waker),
+            TimeSource::Custom(clock) => clock.wake_at(at, waker),
         }
     }
 
@@ -93,6 +107,15 @@ impl MemoryStore {
 
     /// [`Store::decide`], without a future.
     pub fn decide_now<'p>(&self, checks: &[Check<'p, '_>]) -> Decision<'p> {
+        self.decide_with(checks, |place, cost, verdict| self.room.gate(place, cost, verdict))
+    }
+
+    /// Decides by what `judge` makes of each verdict, told the place's hash and the cost.
+    pub(crate) fn decide_with<'p>(
+        &self,
+        checks: &[Check<'p, '_>],
+        judge: impl Fn(u64, u64, Verdict) -> Verdict,
+    ) -> Decision<'p> {
         let Plan { groups, members } = Plan::new(checks.iter().map(|check| Group {
             place: self.place(check.policy, check.key),
             cost: check.cost.units(),
@@ -103,7 +126,10 @@ impl MemoryStore {
 
         let verdicts: SmallVec<[Verdict; 4]> = groups
             .iter()
-            .map(|group| shards.of(group.place).verdict(group.place, now, group.cost))
+            .map(|group| {
+                let verdict = shards.of(group.place).verdict(group.place, now, group.cost);
+                judge(group.place.hash, group.cost, verdict)
+            })
             .collect();
         let allowed = verdicts.iter().all(|verdict| matches!(verdict, Verdict::Allow { .. }));
         if allowed {
@@ -133,6 +159,8 @@ impl MemoryStore {
         let mut shard = self.lock(place);
         let now = self.now();
         shard.settle(place, now, reservation, used);
+        drop(shard);
+        self.room.touched(place.hash);
         now
     }
 
@@ -153,7 +181,16 @@ impl MemoryStore {
             KeyOperation::Unblock => shard.block(place, now, Timestamp::EPOCH),
         }
         let standing = shard.standing(place, now);
+        drop(shard);
+        if operation != KeyOperation::Peek {
+            self.room.touched(place.hash);
+        }
         Decision::new(now, [PolicyStatus::allow(policy, standing, 0)])
+    }
+
+    /// Where those who wait for this check's key stand in line.
+    pub(crate) fn place_hash(&self, check: Check<'_, '_>) -> u64 {
+        self.place(check.policy, check.key).hash
     }
 
     fn place<'a>(&self, policy: &'a Policy, key: Key<'a>) -> Place<'a> {
