@@ -100,6 +100,11 @@
 //! 5 of 5, waits until 4 are back, takes those and then gives the 5 back, may take 5 more at once.
 //! A window's credit and debt end with the window.
 //!
+//! # Waiting
+//!
+//! [`Limiter::until_ready`] waits until there is enough, in order, on any executor; and says at once
+//! if it would be too late. Dropping the future is leaving the line: nothing is charged.
+//!
 //! # Changing limits
 //!
 //! What was counted belongs to the policy's name, algorithm, window and zone. A policy of the same

@@ -20,8 +20,8 @@ use smallvec::SmallVec;
 use crate::algorithm::Verdict;
 use crate::waiting::Room;
 use crate::{
-    Alarm, Check, Clock, Cost, Decision, Key, KeyOperation, Policy, PolicyStatus, Reservation, Standing,
-    Store, StoreError, SystemClock, Timestamp,
+    Alarm, Check, Clock, Cost, Decision, Key, KeyOperation, Policy, PolicyStatus, Reservation,
+    Standing, Store, StoreError, SystemClock, Timestamp,
 };
 use plan::{Group, Plan};
 use shard::{Place, Shard};

@@ -102,8 +102,8 @@ impl Limiter {
     ///
     /// let limiter = Limiter::new(Quota::per_second(500).burst(1));
     /// for page in 1..=3 {
-    ///     limiter.until_ready("example.com", 1, Duration::from_secs(1)).await?;
-    ///     println!("fetch page {page}"); // every two milliseconds
+    ///     let ready = limiter.until_ready("example.com", 1, Duration::from_secs(1)).await?;
+    ///     println!("{:?}: fetch page {page}", ready.at()); // every two milliseconds
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -173,3 +173,62 @@ impl Drop for Waiter<'_> {
 fn waker_of_first(line: &mut Line) -> Option<Waker> {
     line.first_entry()?.get_mut().take()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_holds_so_many_for_a_key_and_so_many_in_all() {
+        let room = Room::new(3, 2);
+        let (one, _other) = (room.enter(7).unwrap(), room.enter(7).unwrap());
+        assert_eq!(room.enter(7).unwrap_err(), NotReady::Full);
+        let third = room.enter(8).unwrap();
+        assert_eq!(room.enter(9).unwrap_err(), NotReady::Full);
+        assert_eq!(room.len(), 3);
+        drop(third);
+        let _for_another_key = room.enter(9).unwrap();
+        drop(one);
+        let _for_the_same = room.enter(7).unwrap();
+        assert_eq!(room.len(), 3);
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_line_when_the_last_one_leaves() {
+        let room = Room::default();
+        let waiters = [1, 2, 1].map(|place| room.enter(place).unwrap());
+        assert!(room.is_waited_for(1) && room.is_waited_for(2) && !room.is_waited_for(3));
+        drop(waiters);
+        assert_eq!(room.len(), 0);
+        for section in &room.sections {
+            assert!(section.lines.lock().is_empty());
+            assert_eq!(section.occupied.load(Ordering::Relaxed), 0);
+        }
+    }
+
+    #[test]
+    fn a_full_room_leaves_no_empty_line_behind() {
+        let room = Room::new(1, 0);
+        assert_eq!(room.enter(7).unwrap_err(), NotReady::Full);
+        assert_eq!(room.len(), 0);
+        assert!(!room.is_waited_for(7));
+    }
+
+    /// Were a lock taken, this would wait for itself for ever.
+    #[test]
+    fn while_nobody_waits_nobody_takes_a_lock() {
+        let room = Room::default();
+        let _all: Vec<_> = room.sections.iter().map(|section| section.lines.lock()).collect();
+        for place in 0..1000 {
+            assert!(!room.is_waited_for(place << 32));
+            room.touched(place << 32);
+        }
+    }
+
+    #[test]
+    fn keys_that_share_a_section_do_not_share_a_line() {
+        let room = Room::default();
+        let _waiter = room.enter(1).unwrap();
+        assert!(!room.is_waited_for(2));
+    }
+}
