@@ -209,7 +209,7 @@ fn a_cancelled_waiter_that_leaves_the_next_asleep() {
     caught(&Bug {
         file: "waiting/room.rs",
         right: "next = was_first.then(|| waker_of_first(line)).flatten();",
-        wrong: "next = was_first.then_some(None).flatten();",
+        wrong: "next = was_first.then_some(None::<Waker>).flatten();",
         caught_by: ("waiting", "cancelling::when_the_first_leaves_the_next_moves_up_at_once"),
     });
 }
