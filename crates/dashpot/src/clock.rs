@@ -1,11 +1,15 @@
 //! Time: where `now` comes from, and time in tests.
 
+mod alarm;
 mod manual;
 mod system;
+mod timer;
 
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
+pub use alarm::Alarm;
 pub use manual::ManualClock;
 pub use system::SystemClock;
 
@@ -67,11 +71,24 @@ impl Timestamp {
 pub trait Clock: Send + Sync {
     /// The current moment.
     fn now(&self) -> Timestamp;
+
+    /// Wakes somebody when this clock shows `at`, which may be now or past.
+    ///
+    /// It may also wake sooner: those who wait look at the clock and ask again. As provided, it
+    /// takes the clock to run about as fast as the machine's, and wakes at least once a minute;
+    /// no runtime is needed. A clock that runs by other means should bring its own.
+    fn wake_at(&self, at: Timestamp, waker: &Waker) -> Alarm {
+        timer::wake_after(at.since(self.now()), waker)
+    }
 }
 
 impl<C: Clock + ?Sized> Clock for Arc<C> {
     fn now(&self) -> Timestamp {
         C::now(self)
+    }
+
+    fn wake_at(&self, at: Timestamp, waker: &Waker) -> Alarm {
+        C::wake_at(self, at, waker)
     }
 }
 

@@ -35,7 +35,8 @@ pub struct Standing {
 pub enum Retry {
     /// After this many nanoseconds, and not one sooner.
     After(u64),
-    /// When somebody gives a permit back: nobody knows when.
+    /// When somebody gives a permit back, or when those who wait have been served: nobody knows
+    /// when.
     Unknown,
     /// Never: the policy cannot grant so much at once.
     Never,

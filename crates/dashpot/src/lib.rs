@@ -100,6 +100,11 @@
 //! 5 of 5, waits until 4 are back, takes those and then gives the 5 back, may take 5 more at once.
 //! A window's credit and debt end with the window.
 //!
+//! # Waiting
+//!
+//! [`Limiter::until_ready`] waits until there is enough, in order, on any executor; and says at once
+//! if it would be too late. Dropping the future is leaving the line: nothing is charged.
+//!
 //! # Changing limits
 //!
 //! What was counted belongs to the policy's name, algorithm, window and zone. A policy of the same
@@ -131,10 +136,11 @@ mod memory;
 mod policy;
 mod quota;
 mod store;
+mod waiting;
 mod zone;
 
 pub use check::{Check, Cost};
-pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
+pub use clock::{Alarm, Clock, ManualClock, SystemClock, Timestamp};
 pub use decision::{Decision, Outcome, PolicyStatus, Retry, Standing};
 pub use key::{Key, KeyBuf};
 pub use limiter::{Limiter, Permit};
@@ -144,6 +150,7 @@ pub use policy::{
 };
 pub use quota::{ParseQuotaError, Quota, Window, WindowError};
 pub use store::{KeyOperation, Reservation, Store, StoreError};
+pub use waiting::NotReady;
 pub use zone::{UnknownZone, Zone};
 
 /// The README's examples are tested with the others.

@@ -129,7 +129,7 @@ impl Limiter {
     )]
     pub fn acquire<'k>(&self, key: impl Into<Key<'k>>) -> Result<Permit, Decision<'_>> {
         let reservation = self.reserve(key, Cost::ONE)?;
-        Ok(Permit { reservation, store: self.store.clone() })
+        Ok(Permit::new(reservation, self.store.clone()))
     }
 
     /// Forgets what was counted for the key; a block stays.
@@ -163,6 +163,10 @@ pub struct Permit {
 }
 
 impl Permit {
+    pub(crate) const fn new(reservation: Reservation, store: Arc<MemoryStore>) -> Self {
+        Self { reservation, store }
+    }
+
     /// When it was taken.
     #[must_use]
     pub fn taken_at(&self) -> Timestamp {

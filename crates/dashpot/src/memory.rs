@@ -26,6 +26,7 @@ use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::slice;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use foldhash::quality::RandomState;
@@ -33,9 +34,10 @@ use parking_lot::RwLock;
 use smallvec::SmallVec;
 
 use crate::algorithm::{ASIDE, Judgement, Verdict};
+use crate::waiting::Room;
 use crate::{
-    Check, Clock, Cost, Decision, Key, KeyOperation, Policy, PolicyStatus, Reservation, Standing,
-    Store, StoreError, SystemClock, Timestamp,
+    Alarm, Check, Clock, Cost, Decision, Key, KeyOperation, Policy, PolicyStatus, Reservation,
+    Standing, Store, StoreError, SystemClock, Timestamp,
 };
 pub use builder::MemoryStoreBuilder;
 use hold::{Hold, Source};
@@ -47,7 +49,7 @@ use plan::{Plan, Question};
 use pool::Pool;
 use sync::Backoff;
 pub(crate) use table::Home;
-use table::{Insertion, Room, Table};
+use table::{Insertion, Table, Vacancy};
 pub use usage::MemoryUsage;
 
 /// State in this process, by this process's clock.
@@ -63,6 +65,8 @@ pub use usage::MemoryUsage;
 ///   as new make room for others, a few at a time. If there are none, newcomers are counted
 ///   together in overflow cells: each gets less than its due, never more, and no key that is owed a
 ///   limit is forgotten to make room.
+/// - **Who waits comes first**: while somebody [waits](Self::until_ready) for a key, other checks
+///   that would take something of it are denied. When nobody does, that costs one load.
 pub struct MemoryStore {
     clock: TimeSource,
     seed: RandomState,
@@ -71,6 +75,7 @@ pub struct MemoryStore {
     tables: RwLock<Vec<Arc<Table>>>,
     pool: Arc<Pool>,
     overflow: Overflow,
+    pub(crate) room: Room,
 }
 
 /// The usual clock without an indirection, or any other with one.
@@ -85,6 +90,9 @@ const ATTEMPTS: usize = 4;
 /// How many stretches of slots are swept for a new key, and for one that finds no room.
 const SWEEPS: usize = 1;
 const SWEEPS_FOR_ROOM: usize = 16;
+
+/// The size from which on pages are swept before there is need to.
+const WORTH_SWEEPING: usize = 2;
 
 /// How long a key must have been idle to make room while there is room enough. It may be back soon,
 /// and to put it in again costs more than to have kept it.
@@ -113,6 +121,14 @@ impl MemoryStore {
         }
     }
 
+    /// Wakes somebody when the store's time has come to `at`, or sooner.
+    pub(crate) fn wake_at(&self, at: Timestamp, waker: &Waker) -> Alarm {
+        match &self.clock {
+            TimeSource::System(clock) => clock.wake_at(at, waker),
+            TimeSource::Custom(clock) => clock.wake_at(at, waker),
+        }
+    }
+
     /// The number of keys it remembers.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -128,9 +144,23 @@ impl MemoryStore {
     /// [`Store::decide`], without a future.
     pub fn decide_now<'p>(&self, checks: &[Check<'p, '_>]) -> Decision<'p> {
         match checks {
-            [check] => self.decide_one(check),
-            _ => self.decide_held(checks),
+            [check] if self.room.is_empty() => self.decide_one(check),
+            _ => self.decide_gated(checks),
         }
+    }
+
+    /// Decides by what `judge` makes of each verdict, told where one waits for the key and the cost.
+    pub(crate) fn decide_with<'p>(
+        &self,
+        checks: &[Check<'p, '_>],
+        judge: impl Fn(u64, u64, Verdict) -> Verdict,
+    ) -> Decision<'p> {
+        self.decide_held(checks, &judge)
+    }
+
+    #[cold]
+    fn decide_gated<'p>(&self, checks: &[Check<'p, '_>]) -> Decision<'p> {
+        self.decide_held(checks, &|line, cost, verdict| self.room.gate(line, cost, verdict))
     }
 
     /// Decides a single check, quickly if its key has a slot and nothing is special about it.
@@ -144,7 +174,7 @@ impl MemoryStore {
                 _ => self.decide_at::<3>(table, mark, check),
             };
         }
-        self.decide_held(slice::from_ref(check))
+        self.decide_gated(slice::from_ref(check))
     }
 
     // Decisions are returned from where they are made, and not wrapped and unwrapped on their way:
@@ -191,12 +221,11 @@ impl MemoryStore {
                 return Decision::one(now, check.policy, standing, verdict);
             }
         }
-        self.decide_held(slice::from_ref(check))
+        self.decide_gated(slice::from_ref(check))
     }
 
     /// Decides any checks, holding their keys.
-    #[cold]
-    fn decide_held<'p>(&self, checks: &[Check<'p, '_>]) -> Decision<'p> {
+    fn decide_held<'p>(&self, checks: &[Check<'p, '_>], judge: &Judge<'_>) -> Decision<'p> {
         let mut plan = Plan::new(checks.iter().map(|check| Question {
             place: self.place(check.policy, check.key),
             cost: check.cost.units(),
@@ -205,7 +234,7 @@ impl MemoryStore {
         overflowing.resize(plan.questions.len(), false);
         let mut backoff = Backoff::default();
         let (now, verdicts, standings) = loop {
-            match self.try_held(&plan.questions, &overflowing) {
+            match self.try_held(&plan.questions, &overflowing, judge) {
                 Tried::Decided(answer) => break answer,
                 Tried::Disturbed => backoff.wait(),
                 Tried::Wanting => {
@@ -231,7 +260,12 @@ impl MemoryStore {
         Decision::new(now, checks.iter().zip(&plan.members).filter_map(status))
     }
 
-    fn try_held(&self, questions: &[Question<'_>], overflowing: &[bool]) -> Tried {
+    fn try_held(
+        &self,
+        questions: &[Question<'_>],
+        overflowing: &[bool],
+        judge: &Judge<'_>,
+    ) -> Tried {
         let before = self.now();
         let mut sources: SmallVec<[Source<'_>; 4]> = SmallVec::new();
         for (question, &overflowing) in questions.iter().zip(overflowing) {
@@ -257,7 +291,9 @@ impl MemoryStore {
         let verdicts: SmallVec<[Verdict; 4]> = questions
             .iter()
             .zip(&kept)
-            .map(|(question, kept)| kept.verdict(now, question.cost))
+            .map(|(Question { place, cost }, kept)| {
+                judge(place.line(), *cost, kept.verdict(now, *cost))
+            })
             .collect();
         let allowed = verdicts.iter().all(|verdict| matches!(verdict, Verdict::Allow { .. }));
         let wanting = allowed
@@ -369,7 +405,10 @@ impl MemoryStore {
             };
             drop(found);
             match (done, to_insert) {
-                (Some(now), _) => return now,
+                (Some(now), _) => {
+                    self.room.touched(place.line());
+                    return now;
+                }
                 (None, Some(force)) => overflowing = !self.insert(&mut place, force),
                 (None, None) => backoff.wait(),
             }
@@ -386,16 +425,16 @@ impl MemoryStore {
         let now = self.now();
         let cell = Overflow::cell(table.number(), mark);
         let is_taken = || !force && self.overflow.is_busy(cell, now);
-        let room = |idle_since| Room { is_taken: &is_taken, force, idle_since };
+        let vacancy = |idle_since| Vacancy { is_taken: &is_taken, force, idle_since };
         // Before, because the new key is idle until it is charged.
         let idle_since = now.before(GRACE);
         self.sweep(idle_since, SWEEPS);
-        match table.insert(mark, room(idle_since)) {
+        match table.insert(mark, vacancy(idle_since)) {
             Insertion::Done => return true,
             Insertion::Overflowed => {}
             Insertion::Full | Insertion::NoPlace => {
                 self.sweep(now, SWEEPS_FOR_ROOM);
-                if table.insert(mark, room(now)) == Insertion::Done {
+                if table.insert(mark, vacancy(now)) == Insertion::Done {
                     return true;
                 }
             }
@@ -418,6 +457,10 @@ impl MemoryStore {
                 continue;
             };
             match owner() {
+                // There is nothing to gain in so small a page, unless there is no room at all.
+                Some(_) if page.size() < WORTH_SWEEPING && stretches == SWEEPS => {
+                    self.pool.move_hand(number);
+                }
                 Some(table) if !table.sweep(page, idle_since) => {}
                 Some(table) => {
                     self.pool.move_hand(number);
@@ -428,6 +471,11 @@ impl MemoryStore {
                 None => self.pool.move_hand(number),
             }
         }
+    }
+
+    /// Where those who wait for this check's key stand in line.
+    pub(crate) fn line(&self, check: Check<'_, '_>) -> u64 {
+        self.place(check.policy, check.key).line()
     }
 
     fn place<'p>(&self, policy: &'p Policy, key: Key<'_>) -> Place<'p> {
@@ -472,6 +520,9 @@ impl MemoryStore {
         hasher.finish().max(DEFINITION_BITS + 1)
     }
 }
+
+/// What is made of a verdict: told where one waits for the key, and the cost.
+type Judge<'j> = dyn Fn(u64, u64, Verdict) -> Verdict + 'j;
 
 /// What came of an attempt to decide.
 enum Tried {

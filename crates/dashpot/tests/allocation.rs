@@ -1,5 +1,10 @@
 //! What the hot path does not allocate.
 
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
 use dashpot::{Algorithm, Check, Limiter, ManualClock, MemoryStore, Policy, Quota, Window};
 use dashpot_testkit::limit;
 
@@ -56,4 +61,27 @@ fn a_stranger_that_is_denied_or_only_looks() {
         assert!(limiter.check_n("bob", 4).is_never());
     });
     assert!(limiter.store().is_empty());
+}
+
+#[test]
+fn a_wait_that_is_over_before_it_began() {
+    let limiter = Limiter::new(Quota::per_minute(3));
+    assert!(limiter.check("alice").is_allowed());
+    allocates_nothing(|| {
+        let ready = pin!(limiter.until_ready("alice", 1, Duration::ZERO));
+        assert!(ready.poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    });
+}
+
+#[test]
+fn a_check_while_somebody_waits() {
+    let limiter = Limiter::new(Quota::per_minute(3));
+    assert!(limiter.check_n("alice", 3).is_allowed());
+    assert!(limiter.check("bob").is_allowed());
+    let waiting = pin!(limiter.until_ready("alice", 3, Duration::MAX));
+    assert!(waiting.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    allocates_nothing(|| {
+        assert!(!limiter.check("alice").is_allowed());
+        assert!(limiter.check("bob").is_allowed());
+    });
 }

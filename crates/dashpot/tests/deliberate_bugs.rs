@@ -194,6 +194,46 @@ fn conversion_that_is_forgotten_on_a_denial() {
     });
 }
 
+#[test]
+fn checks_that_overtake_those_who_wait() {
+    caught(&Bug {
+        file: "waiting.rs",
+        right: "if cost > 0 && self.is_waited_for(place)",
+        wrong: "if cost == u64::MAX && self.is_waited_for(place)",
+        caught_by: ("waiting", "order::a_large_cost_is_not_starved_by_checks"),
+    });
+}
+
+#[test]
+fn a_cancelled_waiter_that_leaves_the_next_asleep() {
+    caught(&Bug {
+        file: "waiting/room.rs",
+        right: "next = was_first.then(|| waker_of_first(line)).flatten();",
+        wrong: "next = was_first.then_some(None::<Waker>).flatten();",
+        caught_by: ("waiting", "cancelling::when_the_first_leaves_the_next_moves_up_at_once"),
+    });
+}
+
+#[test]
+fn a_permit_that_comes_back_unnoticed() {
+    caught(&Bug {
+        file: "waiting/room.rs",
+        right: "            first.wake();",
+        wrong: "            drop(first);",
+        caught_by: ("waiting", "giving_back::a_permit_that_is_dropped_goes_to_the_first_in_line"),
+    });
+}
+
+#[test]
+fn a_large_cost_that_small_ones_overtake() {
+    caught(&Bug {
+        file: "waiting.rs",
+        right: "if waiter.is_first(context.waker()) {",
+        wrong: "if waiter.is_first(context.waker()) || true {",
+        caught_by: ("waiting", "order::a_large_cost_is_not_overtaken_by_small_ones"),
+    });
+}
+
 /// The workspace with the bug in it builds, and the named test fails on it.
 fn caught(bug: &Bug) {
     // There is one copy for all. (Under nextest, where each test is a process of its own, its

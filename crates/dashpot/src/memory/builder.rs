@@ -8,6 +8,7 @@ use foldhash::quality::RandomState;
 use super::overflow::Overflow;
 use super::pool::Pool;
 use super::{MemoryStore, TimeSource};
+use crate::waiting::Room;
 use crate::{Clock, SystemClock};
 
 /// As many keys as a store remembers unless told otherwise: some 40 MB of them.
@@ -59,6 +60,7 @@ impl MemoryStoreBuilder {
             tables: Default::default(),
             pool: Arc::new(Pool::new(self.max_keys)),
             overflow: Overflow::default(),
+            room: Room::default(),
         }
     }
 }

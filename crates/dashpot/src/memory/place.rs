@@ -15,6 +15,13 @@ pub(super) struct Place<'p> {
     pub(super) mark: u64,
 }
 
+impl Place<'_> {
+    /// Where those who wait for it stand in line.
+    pub(super) fn line(&self) -> u64 {
+        (self.mark ^ self.policy.definition().identity_hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
 /// A table: as a rule the one the policy knows of.
 pub(super) enum TableRef<'p> {
     Home(&'p Table),

@@ -190,7 +190,7 @@ impl Table {
     }
 
     /// Gives a key a slot, fresh, in the place of an empty or an idle one.
-    pub(super) fn insert(&self, mark: u64, room: Room<'_>) -> Insertion {
+    pub(super) fn insert(&self, mark: u64, vacancy: Vacancy<'_>) -> Insertion {
         loop {
             let Some(spot) = self.directory.spot(mark, &self.pool) else {
                 return Insertion::Full;
@@ -200,11 +200,11 @@ impl Table {
                 continue;
             }
             spot.page.changing();
-            let inserted = self.insert_here(&spot, mark, room);
+            let inserted = self.insert_here(&spot, mark, vacancy);
             spot.page.changed();
             match inserted {
                 Insertion::NoPlace => {
-                    if !self.rehouse(spot.number, spot.page, room.idle_since) {
+                    if !self.rehouse(spot.number, spot.page, vacancy.idle_since) {
                         return Insertion::Full;
                     }
                 }
@@ -213,11 +213,11 @@ impl Table {
         }
     }
 
-    fn insert_here(&self, spot: &Spot<'_>, mark: u64, room: Room<'_>) -> Insertion {
+    fn insert_here(&self, spot: &Spot<'_>, mark: u64, vacancy: Vacancy<'_>) -> Insertion {
         // Who charges an overflow cell says so before he looks at the version of the page, and it
         // has changed by now. So one of us sees the other.
         fence(Ordering::SeqCst);
-        if (room.is_taken)() {
+        if (vacancy.is_taken)() {
             return Insertion::Overflowed;
         }
         let page = spot.page;
@@ -237,16 +237,16 @@ impl Table {
                 if page.keys() >= self.slots(page.size()) * 7 / 8 {
                     break;
                 }
-                if room.force {
+                if vacancy.force {
                     self.pool.force();
                 } else if !self.pool.reserve() {
-                    return self.replace_idle(locked, fresh, room.idle_since);
+                    return self.replace_idle(locked, fresh, vacancy.idle_since);
                 }
                 page.set_keys(page.keys() + 1);
                 locked.write(empty.slot, fresh, Words::default());
                 return Insertion::Done;
             }
-            if let Some(idle) = copies().find(|copied| self.is_idle(copied, room.idle_since)) {
+            if let Some(idle) = copies().find(|copied| self.is_idle(copied, vacancy.idle_since)) {
                 self.clear(&locked, &idle);
                 locked.write(idle.slot, fresh, Words::default());
                 self.pool.counters.reclaimed.fetch_add(1, Ordering::Relaxed);
@@ -254,7 +254,7 @@ impl Table {
             }
             locked.spill();
         }
-        if room.force || self.pool.keys() < self.pool.max_keys() {
+        if vacancy.force || self.pool.keys() < self.pool.max_keys() {
             Insertion::NoPlace
         } else {
             Insertion::Full
@@ -276,7 +276,7 @@ impl Table {
 
 /// What else must be known to insert a key.
 #[derive(Clone, Copy)]
-pub(super) struct Room<'r> {
+pub(super) struct Vacancy<'r> {
     /// Whether the key is counted in an overflow cell by now, and must stay there.
     pub(super) is_taken: &'r dyn Fn() -> bool,
     /// Whether it goes in even if there is no room.
