@@ -291,7 +291,12 @@ impl Engine {
     /// Says whether the cost passes. Changes nothing.
     pub(crate) fn verdict(&self, state: &State, now: Timestamp, cost: u64) -> Verdict {
         let now = now.as_nanos();
-        with!(self, state, |method, state| self.verdict_by(method, state, now, cost), Verdict::ALLOW)
+        with!(
+            self,
+            state,
+            |method, state| self.verdict_by(method, state, now, cost),
+            Verdict::ALLOW
+        )
     }
 
     /// Takes units, whether they fit or not.

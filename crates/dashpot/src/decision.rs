@@ -163,6 +163,7 @@ pub struct Decision<'p> {
 
 /// One for each check. A single one is by far the most frequent, and written in place.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "few checks are answered without the heap")]
 enum Statuses<'p> {
     One(PolicyStatus<'p>),
     Several(SmallVec<[PolicyStatus<'p>; 4]>),
@@ -196,7 +197,12 @@ impl<'p> Decision<'p> {
 
     /// The answer to a single check.
     #[inline]
-    pub(crate) fn one(at: Timestamp, policy: &'p Policy, standing: Standing, verdict: Verdict) -> Self {
+    pub(crate) fn one(
+        at: Timestamp,
+        policy: &'p Policy,
+        standing: Standing,
+        verdict: Verdict,
+    ) -> Self {
         let status = PolicyStatus { policy, standing, verdict };
         Self { at, outcome: status.outcome(), statuses: Statuses::One(status) }
     }

@@ -403,7 +403,6 @@ impl MemoryStore {
                     })
                 }
             };
-            drop(found);
             match (done, to_insert) {
                 (Some(now), _) => {
                     self.room.touched(place.line());
@@ -525,6 +524,7 @@ impl MemoryStore {
 type Judge<'j> = dyn Fn(u64, u64, Verdict) -> Verdict + 'j;
 
 /// What came of an attempt to decide.
+#[expect(clippy::large_enum_variant, reason = "it lives for a moment, and never on the heap")]
 enum Tried {
     Decided((Timestamp, SmallVec<[Verdict; 4]>, SmallVec<[Standing; 4]>)),
     /// Somebody was in the way.

@@ -1,7 +1,7 @@
 //! Real threads, counted exactly.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -97,32 +97,37 @@ fn reserve_and_give_back() {
     }
 }
 
-/// A clock that notices whether several ask it at once.
+/// A clock by which no two readings are the same.
 #[derive(Default)]
-struct WatchfulClock {
-    asking: AtomicU64,
-    most: AtomicU64,
-}
+struct CountingClock(AtomicU64);
 
-impl Clock for WatchfulClock {
+impl Clock for CountingClock {
     fn now(&self) -> Timestamp {
-        let asking = self.asking.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most.fetch_max(asking, Ordering::SeqCst);
+        let reading = self.0.fetch_add(1, Ordering::SeqCst);
+        // Whoever holds a reading for long must not be served with it after others.
         thread::yield_now();
-        self.asking.fetch_sub(1, Ordering::SeqCst);
-        Timestamp::from_secs(1_000_000_000)
+        Timestamp::from_secs(1_000_000_000).after(Duration::from_nanos(reading))
     }
 }
 
-/// Callers of one key read the time one after another, in the order in which they are served, so
-/// that no key is served with a time from before the last one.
+/// Callers of one key are served by the time at which it is their turn: in the order in which they
+/// took the units, their times grow.
 #[test]
 fn time_is_read_when_it_is_a_callers_turn() {
-    let clock = Arc::new(WatchfulClock::default());
-    let store = Arc::new(MemoryStore::with_clock(clock.clone()));
-    let limiter = Limiter::on(policy(Algorithm::TokenBucket, 100), store);
-    on_all_threads(|_| (0..500).filter(|_| limiter.check("k").is_allowed()).count() as u64);
-    assert_eq!(clock.most.load(Ordering::SeqCst), 1);
+    let store = Arc::new(MemoryStore::with_clock(CountingClock::default()));
+    let limiter = Limiter::on(policy(Algorithm::FixedWindow, 4000), store);
+    let taken = Mutex::new(Vec::new());
+    on_all_threads(|_| {
+        for _ in 0..500 {
+            let decision = limiter.check("k");
+            taken.lock().unwrap().push((decision.statuses()[0].remaining(), decision.at()));
+        }
+        0
+    });
+    let mut taken = taken.into_inner().unwrap();
+    taken.sort_unstable_by_key(|(remaining, _)| u64::MAX - remaining);
+    assert_eq!(taken.len(), 4000);
+    assert!(taken.is_sorted_by(|(left, at), (less, later)| left > less && at < later));
 }
 
 /// On the machine's own clock: in the time that really passed, no more than burst and rate allow.

@@ -232,13 +232,13 @@ fn trap_a_sweep_of_everything_on_the_request_path() {
     clock.advance(Duration::from_secs(3600));
     let mut left = limiter.store().len();
     assert_eq!(left, 50_000, "all of them idle now");
-    for key in 50_000..51_000_u32 {
+    for key in 50_000..60_000_u32 {
         assert!(limiter.check(&key.to_be_bytes()).is_allowed());
         let now = limiter.store().len();
-        assert!(left <= now + 1, "two went for one that came, no more: from {left} to {now}");
+        assert!(left <= now + 800, "a page at most, not everything: from {left} to {now}");
         left = now;
     }
-    assert!(left < 50_000, "and they do go");
+    assert!(left < 20_000, "{left} keys: and they do go");
 }
 
 /// At the start of a window, what stands is replaced; what others count right after must add up.

@@ -61,7 +61,7 @@ impl SystemClock {
         // What is cut off is less than a nanosecond in four seconds, and the wall clock is looked at
         // before that.
         #[expect(clippy::cast_possible_truncation, reason = "it ticks faster than nanoseconds")]
-        let nanos = (u128::from(ticks) * u128::from(self.scale) >> 32) as u64;
+        let nanos = ((u128::from(ticks) * u128::from(self.scale)) >> 32) as u64;
         nanos
     }
 

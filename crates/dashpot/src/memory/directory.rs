@@ -93,9 +93,7 @@ impl Directory {
             };
             old.iter().flat_map(twice).collect()
         };
-        // If the last doubling got this far and no further, its entries are of then, not of now.
-        let level: &Box<[AtomicU32]> = new.get_or_init(twice);
-        debug_assert_eq!(level.len(), old.len() * 2);
+        new.get_or_init(twice);
         self.depth.store(depth + 1, Ordering::Release);
         true
     }

@@ -112,13 +112,7 @@ impl Table {
     }
 
     /// Puts keys into a new page. None if one of them finds no place there.
-    fn settle_one(
-        &self,
-        moving: &[Copied],
-        mark: u64,
-        depth: u32,
-        size: usize,
-    ) -> Option<u32> {
+    fn settle_one(&self, moving: &[Copied], mark: u64, depth: u32, size: usize) -> Option<u32> {
         let number = self.pool.take(size, self.shape(), self.number(), (mark, depth))?;
         let page = self.pool.page(number)?;
         page.set_keys(moving.len());

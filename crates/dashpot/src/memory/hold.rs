@@ -80,10 +80,8 @@ impl<'t> Hold<'t> {
     /// Holds all of these. None if one of them has changed meanwhile.
     pub(super) fn all(sources: &[Source<'t>], overflow: &'t Overflow) -> Option<Self> {
         let mut hold = Self { locked: SmallVec::new(), cells: None };
-        let mut slots: SmallVec<[(usize, &Source<'t>); 4]> = sources
-            .iter()
-            .filter_map(|source| Some((source.group_address()?, source)))
-            .collect();
+        let mut slots: SmallVec<[(usize, &Source<'t>); 4]> =
+            sources.iter().filter_map(|source| Some((source.group_address()?, source))).collect();
         slots.sort_unstable_by_key(|(address, _)| *address);
         for (address, source) in slots {
             let Source::Slot(table, Seat::Slot(spot, found)) = source else {

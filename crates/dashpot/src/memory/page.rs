@@ -18,7 +18,8 @@ const SEARCHED: usize = 32;
 
 /// Keys are told apart by the mark without these bits, which say under which definition the state
 /// is kept.
-pub(super) const DEFINITION_BITS: u64 = 63;
+pub(super) const DEFINITION_BITS: u64 = DEFINITIONS as u64;
+pub(super) const DEFINITIONS: usize = 63;
 
 /// A page, or what one was: pages are used again, but never freed while the store lives, so that
 /// nobody who still looks at an old one reads anything but old pages. Who has found something in a
@@ -51,8 +52,7 @@ const NOBODY: u32 = u32::MAX;
 impl Page {
     pub(super) fn new(size: usize) -> Self {
         let lines = SIZES.get(size).copied().unwrap_or(2);
-        let words: Box<[AtomicU64]> =
-            (0..(lines + 1) * LINE).map(|_| AtomicU64::new(0)).collect();
+        let words: Box<[AtomicU64]> = (0..(lines + 1) * LINE).map(|_| AtomicU64::new(0)).collect();
         // A group then lies in its cache lines and no others.
         let offset = words.as_ptr().align_offset(LINE * 8).min(LINE);
         Self {

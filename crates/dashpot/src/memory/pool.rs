@@ -56,7 +56,8 @@ impl Pool {
 
     /// Moves on from a page to the next one.
     pub(super) fn move_hand(&self, from: u32) {
-        let next = if from.saturating_add(1) < self.made.load(Ordering::Relaxed) { from + 1 } else { 0 };
+        let next =
+            if from.saturating_add(1) < self.made.load(Ordering::Relaxed) { from + 1 } else { 0 };
         // If another has moved it meanwhile, so much the better.
         let _ = self.hand.compare_exchange(from, next, Ordering::Relaxed, Ordering::Relaxed);
     }

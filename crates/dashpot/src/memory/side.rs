@@ -14,10 +14,12 @@ const SHARDS: usize = 16;
 /// States by mark. Each belongs to one slot, whose group is locked by whoever takes or puts it, so
 /// nobody ever finds one missing.
 #[derive(Debug, Default)]
-pub(super) struct Side(OnceLock<Box<[Mutex<HashTable<(u64, Kept)>>]>>);
+pub(super) struct Side(OnceLock<Box<[Shard]>>);
+
+type Shard = Mutex<HashTable<(u64, Kept)>>;
 
 impl Side {
-    fn shard(&self, key: u64) -> Option<&Mutex<HashTable<(u64, Kept)>>> {
+    fn shard(&self, key: u64) -> Option<&Shard> {
         let shards = self.0.get_or_init(|| (0..SHARDS).map(|_| Mutex::default()).collect());
         shards.get((key >> 32) as usize % SHARDS)
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use super::directory::{Directory, Spot};
 use super::group::{Copied, LockedGroup, Shape, Words};
 use super::kept::Kept;
-use super::page::{DEFINITION_BITS, Found, Search, lock};
+use super::page::{self, DEFINITION_BITS, Found, Search, lock};
 use super::pool::Pool;
 use super::side::Side;
 use super::sync::{Backoff, Mutex, Ordering, fence};
@@ -16,7 +16,7 @@ use crate::{Policy, Timestamp};
 
 /// As many definitions as the last bits of a mark can tell apart: not 0, which is in no mark, and not
 /// those of the newborn.
-const DEFINITIONS: usize = DEFINITION_BITS as usize - 1;
+const DEFINITIONS: usize = page::DEFINITIONS - 1;
 
 /// The bits of a key that was given a slot and not charged yet. It is as good as new, but to take the
 /// slot away from it before it can use it would be no help to anybody.
