@@ -1,0 +1,154 @@
+//! The paths that are taken by the million, to have their instructions counted.
+//!
+//! What is counted is the body of each function below. What it works on is made before, and handed
+//! back so that it is dropped after.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dashpot::Algorithm::{
+    self, Concurrency, FixedWindow, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
+};
+use dashpot::{Check, Clock, Limiter, MemoryStore, Policy, Quota, Reservation, Timestamp};
+use gungraun::{Callgrind, LibraryBenchmarkConfig};
+use gungraun::{library_benchmark, library_benchmark_group, main};
+
+/// How often each path is taken, so that what surrounds it does not count.
+const TIMES: usize = 1000;
+
+/// A limiter, and the keys to ask it about.
+struct Work {
+    limiter: Limiter,
+    keys: Vec<String>,
+}
+
+/// Time that is the same in every run, and a microsecond later each time it is read.
+struct Ticking(AtomicU64);
+
+impl Clock for Ticking {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(self.0.fetch_add(1000, Ordering::Relaxed))
+    }
+}
+
+fn ticking() -> MemoryStore {
+    let start = Timestamp::from_secs(1_700_000_000).as_nanos();
+    MemoryStore::with_clock(Ticking(AtomicU64::new(start)))
+}
+
+/// A limiter that knows so many keys, to be asked about each in turn.
+fn work(quota: &str, algorithm: Algorithm, keys: usize) -> Work {
+    on(ticking(), quota, algorithm, keys)
+}
+
+/// The same by the machine's clock.
+fn by_the_clock(quota: &str, algorithm: Algorithm, keys: usize) -> Work {
+    on(MemoryStore::new(), quota, algorithm, keys)
+}
+
+fn on(store: MemoryStore, quota: &str, algorithm: Algorithm, keys: usize) -> Work {
+    let limiter = Limiter::on(policy("counted", quota, algorithm), store);
+    let keys: Vec<String> = (0..TIMES).map(|number| key(number % keys)).collect();
+    for key in &keys {
+        // Inserts it, and uses up a limit of one.
+        let _ = limiter.check(key);
+    }
+    Work { limiter, keys }
+}
+
+fn policy(name: &str, quota: &str, algorithm: Algorithm) -> Policy {
+    let quota: Quota = quota.parse().expect("a quota");
+    Policy::builder(name, quota).algorithm(algorithm).build().expect("a quota that fits")
+}
+
+fn key(number: usize) -> String {
+    format!("user-{number:08}")
+}
+
+#[library_benchmark(setup = work)]
+#[bench::allow_1_key("100/s burst 1M", TokenBucket, 1)]
+#[bench::allow_1000_keys("100/s burst 1M", TokenBucket, 1000)]
+#[bench::deny_1_key("1/h", TokenBucket, 1)]
+#[bench::deny_1000_keys("1/h", TokenBucket, 1000)]
+#[bench::awkward_rate_allow("7/s burst 1M", TokenBucket, 1)]
+#[bench::awkward_rate_deny("7/h burst 1", TokenBucket, 1)]
+#[bench::leaky_bucket("100/s burst 1M", LeakyBucket, 1)]
+#[bench::fixed_window("1M/h", FixedWindow, 1)]
+#[bench::sliding_window("1M/h", SlidingWindow, 1)]
+#[bench::sliding_log("10k/h", SlidingLog, 1)]
+#[bench::concurrency("1M concurrent", Concurrency, 1)]
+#[bench::by_the_clock_allow(args = ("100/s burst 1M", TokenBucket, 1), setup = by_the_clock)]
+#[bench::by_the_clock_deny(args = ("1/h", TokenBucket, 1), setup = by_the_clock)]
+fn check(work: Work) -> Work {
+    for key in &work.keys {
+        let _ = black_box(work.limiter.check(black_box(key)));
+    }
+    work
+}
+
+/// A store, three policies, and the keys to ask it about.
+type ThreeLimits = (MemoryStore, [Policy; 3], Vec<String>);
+
+fn three() -> ThreeLimits {
+    let policies = ["a", "b", "c"].map(|name| policy(name, "100/s burst 1M", TokenBucket));
+    // A hundred, because the way to three slots is not the same for every hash.
+    let work = (ticking(), policies, (0..TIMES).map(|number| key(number % 100)).collect());
+    decide_three(work)
+}
+
+fn decide_three(work: ThreeLimits) -> ThreeLimits {
+    let (store, policies, keys) = &work;
+    for key in keys {
+        let checks = policies.each_ref().map(|policy| Check::new(policy, black_box(key)));
+        let _ = black_box(store.decide_now(&checks));
+    }
+    work
+}
+
+#[library_benchmark(setup = three)]
+#[bench::allow()]
+fn three_limits(work: ThreeLimits) -> ThreeLimits {
+    decide_three(work)
+}
+
+fn newcomers(count: usize) -> Work {
+    let limiter = Limiter::on(policy("counted", "1/h", TokenBucket), ticking());
+    Work { limiter, keys: (0..count).map(key).collect() }
+}
+
+#[library_benchmark(setup = newcomers)]
+#[bench::new_keys(10_000)]
+fn insert(work: Work) -> Work {
+    for key in &work.keys {
+        let _ = black_box(work.limiter.check(black_box(key)));
+    }
+    work
+}
+
+fn reserved(quota: &str, algorithm: Algorithm) -> (MemoryStore, Vec<Reservation>) {
+    let (store, key) = (ticking(), key(0));
+    let policy = policy("counted", quota, algorithm);
+    let check = Check::new(&policy, &key).cost(10);
+    let reserve = |_| check.reservation(&store.decide_now(&[check])).expect("allowed");
+    let reservations = (0..TIMES).map(reserve).collect();
+    (store, reservations)
+}
+
+#[library_benchmark(setup = reserved)]
+#[bench::token_bucket("100/s burst 1M", TokenBucket)]
+#[bench::concurrency("1M concurrent", Concurrency)]
+fn settle(work: (MemoryStore, Vec<Reservation>)) -> (MemoryStore, Vec<Reservation>) {
+    let (store, reservations) = &work;
+    for reservation in reservations {
+        store.settle_now(black_box(reservation), 5.into());
+    }
+    work
+}
+
+library_benchmark_group!(name = hot_paths, benchmarks = [check, three_limits, insert, settle]);
+
+main!(
+    // Instructions are all that is kept; simulated caches would take twice the time.
+    config = LibraryBenchmarkConfig::default().tool(Callgrind::with_args(["cache-sim=no"])),
+    library_benchmark_groups = hot_paths
+);

@@ -1,0 +1,103 @@
+//! How long a single check takes while keys come that were never seen: what growing and sweeping
+//! cost the one who happens to be there.
+
+use hdrhistogram::Histogram;
+use quanta::Clock;
+
+use crate::Scale;
+use crate::child::rounds;
+use crate::machine::resident;
+use crate::peer::{Job, Peer, Rate, Setup, Usage, with};
+use crate::table::{Table, count, number};
+use crate::workload::Newcomers;
+
+/// `nothing` shows what the machine alone does to such a loop.
+const SUBJECTS: [&str; 6] = ["dashpot", "governor", "dashmap", "throttlecrab", "sketch", "nothing"];
+
+/// How often a peer that does not sweep by itself is told to, in insertions.
+const HOUSEKEEP_EVERY: usize = 500_000;
+
+const QUANTILES: [(&str, f64); 5] =
+    [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999), ("max", 1.0)];
+
+pub(crate) fn report(scale: Scale) {
+    let (keys, times) = match scale {
+        Scale::Quick => (1_000_000, 1),
+        Scale::Usual => (4_000_000, 3),
+        Scale::Full => (10_000_000, 3),
+    };
+    one(
+        "fill",
+        keys,
+        times,
+        &format!("Filling, from 0 to {} keys", count(keys as f64)),
+        "Nanoseconds of each single insertion; no key ever goes idle. The sketch has its full size \
+         from the start. `nothing` is the loop without a limiter: what it shows, the machine did. \
+         Wanted: p99.99 below 100 000.",
+    );
+    one(
+        "sweep",
+        keys,
+        times,
+        &format!("Sweeping, {} keys that go idle after 100 ms", count(keys as f64)),
+        "The same, with keys that are as good as new soon after. governor and the map sweep when \
+         they are told to, here every 500 000 insertions; throttlecrab every half second. `keys` is \
+         what is still held at the end; the sketch holds everything.",
+    );
+}
+
+fn one(mode: &str, keys: usize, times: usize, heading: &str, note: &str) {
+    let quantiles = QUANTILES.map(|(name, _)| name);
+    let rest = ["mean", "keys", "moved", "MiB"];
+    let mut table = Table::new(["limiter"].into_iter().chain(quantiles).chain(rest));
+    let args = [keys.to_string(), mode.to_owned()];
+    for (subject, figures) in SUBJECTS.iter().zip(rounds(times, "fill", &SUBJECTS, &args)) {
+        let mut cells = vec![(*subject).to_owned()];
+        cells.extend((0..=5).map(|figure| number(figures.get(figure))));
+        cells.extend([count(figures.get(6)), count(figures.get(7)), number(figures.get(8))]);
+        table.row(cells);
+    }
+    table.print(heading, note);
+}
+
+/// `SUBJECT KEYS MODE`: the quantiles, the mean, keys held, keys moved, MiB grown.
+pub(crate) fn child(args: &[&str]) -> Vec<f64> {
+    let &[subject, keys, mode] = args else { panic!("wrong arguments: {args:?}") };
+    with(subject, Fill { keys: keys.parse().expect("a number of keys"), sweeping: mode == "sweep" })
+}
+
+struct Fill {
+    keys: usize,
+    sweeping: bool,
+}
+
+impl Job for Fill {
+    fn run<P: Peer>(self) -> Vec<f64> {
+        let clock = Clock::new();
+        let minute = 60_000_000_000;
+        let mut times = Histogram::<u64>::new_with_max(minute, 3).expect("three digits are few");
+        let mut newcomers = Newcomers::new();
+        let before = resident();
+        let rate = if self.sweeping { Rate::new(10, 1, 10) } else { Rate::STRICT };
+        let peer = P::new(&Setup { rate, keys: self.keys, sweeping: self.sweeping });
+
+        let mut inserted = 0;
+        while inserted < self.keys {
+            for key in newcomers.next().iter().take(self.keys - inserted) {
+                let start = clock.raw();
+                if self.sweeping && inserted % HOUSEKEEP_EVERY == HOUSEKEEP_EVERY - 1 {
+                    peer.housekeep();
+                }
+                let allowed = peer.check(key);
+                times.saturating_record(clock.delta_as_nanos(start, clock.raw()));
+                assert!(allowed, "a newcomer is allowed");
+                inserted += 1;
+            }
+        }
+
+        let Usage { keys, moved, .. } = peer.usage();
+        let grown = (resident() - before) / f64::from(1 << 20);
+        let quantiles = QUANTILES.map(|(_, quantile)| times.value_at_quantile(quantile) as f64);
+        quantiles.into_iter().chain([times.mean(), keys, moved, grown]).collect()
+    }
+}

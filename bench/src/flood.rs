@@ -1,0 +1,96 @@
+//! Somebody makes up keys, more than there is room for: what happens to memory, to those who are
+//! limited, and to those who are new.
+
+use std::time::{Duration, Instant};
+
+use crate::Scale;
+use crate::child::rounds;
+use crate::machine::resident;
+use crate::peer::{Job, Peer, Rate, Setup, Usage, with};
+use crate::table::{Table, count, number};
+use crate::workload::{Newcomers, key};
+
+/// The most keys dashpot may hold here.
+pub(crate) const CAP: u64 = 1_000_000;
+
+/// Keys that have used up everything before the flood comes.
+const LIMITED: u64 = 1000;
+
+/// Figures are taken after so many newcomers.
+const STEP: usize = 1_000_000;
+
+/// A newcomer takes one of ten, and is not as good as new for six minutes.
+const RATE: Rate = Rate::new(10, 3600, 10);
+
+/// governor and throttlecrab have no cap to set.
+const SUBJECTS: [&str; 3] = ["capped", "governor", "throttlecrab"];
+
+pub(crate) fn report(scale: Scale) {
+    let steps = if scale == Scale::Quick { 2 } else { 5 };
+    let heads = ["limiter", "newcomers", "MiB", "admitted", "limited stay so", "ns per check"];
+    let tail = ["keys", "reclaimed", "overflowed"];
+    let mut table = Table::new(heads.into_iter().chain(tail));
+    let all = rounds(1, "flood", &SUBJECTS, &[steps.to_string()]);
+    for (subject, figures) in SUBJECTS.iter().zip(all) {
+        for step in 0..steps {
+            let figure = |index| figures.get(step * 7 + index);
+            let admitted = format!("{:.2} %", figure(1) / STEP as f64 * 100.0);
+            let limited = format!("{} of {LIMITED}", figure(2));
+            let name = if *subject == "capped" { "dashpot" } else { subject };
+            let mut cells = vec![name.to_owned(), count(((step + 1) * STEP) as f64)];
+            cells.extend([number(figure(0)), admitted, limited, number(figure(3))]);
+            cells.extend([count(figure(4)), count(figure(5)), count(figure(6))]);
+            table.row(cells);
+        }
+    }
+    table.print(
+        &format!("Key flood against a cap of {}", count(CAP as f64)),
+        "1000 keys are limited; then come newcomers, each once, under 10/h. Memory is growth since \
+         before the flood. Admitted is of the last million. Wanted: memory flat once the cap is \
+         reached, and all who are limited stay so.",
+    );
+}
+
+/// `SUBJECT STEPS`: for each step MiB grown, admitted, limited keys still denied, nanoseconds per
+/// check, keys held, reclaimed, overflowed.
+pub(crate) fn child(args: &[&str]) -> Vec<f64> {
+    let &[subject, steps] = args else { panic!("wrong arguments: {args:?}") };
+    with(subject, Flood { steps: steps.parse().expect("a number of steps") })
+}
+
+struct Flood {
+    steps: usize,
+}
+
+impl Job for Flood {
+    fn run<P: Peer>(self) -> Vec<f64> {
+        let peer = P::new(&Setup { rate: RATE, keys: CAP as usize, sweeping: false });
+        // Numbers that no newcomer gets to.
+        let limited: Vec<String> = (0..LIMITED).map(|number| key(90_000_000 + number)).collect();
+        for key in &limited {
+            while peer.check(key) {}
+        }
+
+        let mut newcomers = Newcomers::new();
+        let before = resident();
+        let mut figures = Vec::new();
+        for _ in 0..self.steps {
+            let (mut time, mut asked, mut admitted) = (Duration::ZERO, 0, 0);
+            while asked < STEP {
+                let batch = newcomers.next();
+                let batch = &batch[..batch.len().min(STEP - asked)];
+                let start = Instant::now();
+                admitted += batch.iter().filter(|key| peer.check(key)).count();
+                time += start.elapsed();
+                asked += batch.len();
+            }
+            let grown = (resident() - before) / f64::from(1 << 20);
+            let denied = limited.iter().filter(|key| !peer.check(key)).count();
+            let each = time.as_nanos() as f64 / STEP as f64;
+            let Usage { keys, reclaimed, overflowed, .. } = peer.usage();
+            figures.extend([grown, admitted as f64, denied as f64, each]);
+            figures.extend([keys, reclaimed, overflowed]);
+        }
+        figures
+    }
+}

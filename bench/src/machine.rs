@@ -1,0 +1,78 @@
+//! What it ran on, and how much memory it took.
+
+use std::fs;
+use std::process::Command;
+use std::thread;
+
+/// What makes two reports comparable, or not.
+pub(crate) fn print_header() {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = field(&info, "model name").unwrap_or("unknown");
+    let cores = thread::available_parallelism().map_or(0, usize::from);
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let memory = kib(&memory, "MemTotal") / (1 << 30) as f64;
+    let peers = ["governor", "dashmap", "throttlecrab", "quanta", "foldhash"];
+    let versions = peers.map(|name| format!("{name} {}", locked(name))).join(", ");
+
+    println!("# dashpot and its peers\n");
+    println!("- cpu: {model}, {cores} cores, {memory:.0} GiB");
+    println!("- dashpot: commit {}", commit());
+    println!("- peers: {versions}");
+    println!("- compiler: {}", said("rustc", &["--version"]));
+    println!("- `÷` is a peer's time over dashpot's: above 1, dashpot is faster\n");
+}
+
+/// Resident memory of this process, in bytes.
+pub(crate) fn resident() -> f64 {
+    status("VmRSS")
+}
+
+/// The most it ever was.
+pub(crate) fn peak() -> f64 {
+    status("VmHWM")
+}
+
+/// Nanoseconds that this thread has had a core.
+pub(crate) fn on_cpu() -> f64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace().next().and_then(|nanos| nanos.parse().ok()).unwrap_or(f64::NAN)
+}
+
+fn status(name: &str) -> f64 {
+    kib(&fs::read_to_string("/proc/self/status").unwrap_or_default(), name)
+}
+
+fn kib(text: &str, name: &str) -> f64 {
+    let number = |value: &str| value.split_whitespace().next()?.parse::<f64>().ok();
+    field(text, name).and_then(number).map_or(f64::NAN, |kib| kib * 1024.0)
+}
+
+/// The first `name : value` of a file in /proc.
+fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let pair = |line: &'t str| line.split_once(':');
+    let (_, value) = text.lines().filter_map(pair).find(|(key, _)| key.trim() == name)?;
+    Some(value.trim())
+}
+
+/// The version of a crate that was built in.
+fn locked(name: &str) -> &'static str {
+    let lock = include_str!("../Cargo.lock");
+    let entry = format!("name = \"{name}\"\nversion = \"");
+    let version = lock.split_once(&entry).and_then(|(_, rest)| rest.split_once('"'));
+    version.map_or("unknown", |(version, _)| version)
+}
+
+fn commit() -> String {
+    let changed = said("git", &["status", "--porcelain", "--untracked-files=no"]);
+    let mark = if changed.is_empty() { "" } else { ", with changes" };
+    format!("{}{mark}", said("git", &["rev-parse", "--short", "HEAD"]))
+}
+
+fn said(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program).args(args).output();
+    let text = output.ok().filter(|output| output.status.success());
+    text.map_or_else(
+        || "unknown".to_owned(),
+        |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+    )
+}

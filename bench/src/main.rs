@@ -1,0 +1,77 @@
+//! dashpot and its peers, side by side in one run. See the README next to this.
+
+mod bytes;
+mod child;
+mod excess;
+mod fill;
+mod flood;
+mod machine;
+mod peer;
+mod peers;
+mod speed;
+mod table;
+mod workload;
+
+use std::env;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// How much time to spend.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub(crate) enum Scale {
+    Quick,
+    Usual,
+    Full,
+}
+
+type Section = (&'static str, fn(Scale));
+
+const SECTIONS: [Section; 6] = [
+    ("speed", speed::report),
+    ("three", speed::report_three),
+    ("excess", excess::report),
+    ("bytes", bytes::report),
+    ("fill", fill::report),
+    ("flood", flood::report),
+];
+
+const USAGE: &str =
+    "usage: bench [--quick | --full] [speed] [three] [excess] [bytes] [fill] [flood]
+
+  --quick   about a minute: fewer rounds, and what is rough about them shows
+  --full    adds 10 million keys: twenty minutes, 5 GB of memory
+Without the name of a section, all of them.";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    if let Some((child::MARK, rest)) =
+        args.split_first().map(|(first, rest)| (first.as_str(), rest))
+    {
+        child::answer(rest);
+        return ExitCode::SUCCESS;
+    }
+
+    let mut scale = Scale::Usual;
+    let mut chosen = Vec::new();
+    for arg in &args {
+        match arg.as_str() {
+            "--quick" => scale = Scale::Quick,
+            "--full" => scale = Scale::Full,
+            name if SECTIONS.iter().any(|(section, _)| *section == name) => chosen.push(name),
+            _ => {
+                eprintln!("{USAGE}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+
+    machine::print_header();
+    for (name, report) in SECTIONS {
+        if chosen.is_empty() || chosen.contains(&name) {
+            let start = Instant::now();
+            report(scale);
+            eprintln!("== {name} took {:.0} s", start.elapsed().as_secs_f64());
+        }
+    }
+    ExitCode::SUCCESS
+}
