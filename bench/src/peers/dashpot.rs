@@ -11,16 +11,22 @@ pub(crate) struct Dashpot(Limiter);
 
 impl Peer for Dashpot {
     fn new(setup: &Setup) -> Self {
-        Self(Limiter::on(policy("bench", setup.rate), MemoryStore::new()))
+        Self(Limiter::on(policy("bench", setup.rate), capped_store(u64::MAX)))
     }
 
     fn check(&self, key: &String) -> bool {
         // The others answer little more than yes or no; dashpot is not let off the rest.
-        black_box(self.0.check(key)).is_allowed()
+        black_box(&self.0.check(key)).is_allowed()
     }
 
     fn usage(&self) -> Usage {
-        Usage { keys: self.0.store().len() as f64, ..Usage::UNTOLD }
+        let usage = self.0.store().usage();
+        Usage {
+            keys: usage.keys as f64,
+            reclaimed: usage.reclaimed as f64,
+            overflowed: usage.overflowed as f64,
+            moved: usage.moved as f64,
+        }
     }
 }
 
@@ -41,9 +47,9 @@ impl Peer for Capped {
     }
 }
 
-/// A store of at most so many keys. Today's knows no bound.
-fn capped_store(_max_keys: u64) -> MemoryStore {
-    MemoryStore::new()
+/// A store of at most so many keys.
+pub(crate) fn capped_store(max_keys: u64) -> MemoryStore {
+    MemoryStore::builder().max_keys(max_keys as usize).build()
 }
 
 /// A token bucket of this rate.

@@ -18,7 +18,7 @@ impl<const N: usize> Peer for Limits<N> {
     fn new(setup: &Setup) -> Self {
         let rate = |i| if i + 1 == N { setup.rate } else { Rate::ample(setup.keys) };
         let policies = array::from_fn(|i| policy(&format!("limit {i}"), rate(i)));
-        Self { store: MemoryStore::new(), policies }
+        Self { store: capped_store(u64::MAX), policies }
     }
 
     fn check(&self, key: &String) -> bool {

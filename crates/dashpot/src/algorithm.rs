@@ -11,6 +11,8 @@ mod sliding_log;
 mod sliding_window;
 mod token_bucket;
 
+use smallvec::SmallVec;
+
 use crate::policy::PolicyBuilder;
 use crate::{Algorithm, Retry, Standing, Timestamp};
 
@@ -224,6 +226,53 @@ impl Engine {
                 bucket.judge_short(tat, self.limit, now.as_nanos(), cost)
             }
             _ => None,
+        }
+    }
+
+    /// Everything there is to a state, in as many words as it takes.
+    pub(crate) fn save(&self, state: &State) -> SmallVec<[u64; 3]> {
+        match state {
+            State::SlidingLog(log) => log.save(),
+            // Those who hold permits end with the process.
+            State::Unlimited | State::Concurrency(_) => SmallVec::new(),
+            _ => {
+                let mut words = [0; 3];
+                // In so many words everything fits, though the first may be one that slots reserve.
+                let _ = self.pack(state, &mut words);
+                words.into()
+            }
+        }
+    }
+
+    /// A state that was saved; `None` if it cannot be one of this algorithm.
+    pub(crate) fn restore(&self, words: &[u64]) -> Option<State> {
+        let is_moment =
+            |word: Option<&u64>| word.is_some_and(|&at| at <= Timestamp::MAX.as_nanos());
+        let is_sane = match &self.method {
+            Method::Unlimited | Method::Concurrency(_) => words.is_empty(),
+            Method::SlidingLog(_) => {
+                return sliding_log::Log::restore(words).map(State::SlidingLog);
+            }
+            Method::TokenBucket(_) | Method::LeakyBucket(_) => words.len() == 3,
+            Method::FixedWindow(_) => words.len() == 3 && is_moment(words.first()),
+            Method::SlidingWindow(method) => {
+                words.len() == 3 && is_moment(words.first()) && method.is_start(words.first())
+            }
+        };
+        is_sane.then(|| self.unpack(words))
+    }
+
+    /// How many units are used, at least: what somebody would have to charge to be as far.
+    pub(crate) fn used(&self, state: &State, now: Timestamp) -> u64 {
+        match (&self.method, state) {
+            (Method::TokenBucket(bucket), State::Bucket(tat)) => bucket.used(tat, now.as_nanos()),
+            (Method::LeakyBucket(bucket), State::Bucket(tat)) => {
+                bucket.meter.used(tat, now.as_nanos())
+            }
+            (Method::FixedWindow(_), State::FixedWindow(count)) => count.units(),
+            (Method::SlidingWindow(_), State::SlidingWindow(counts)) => counts.units(),
+            (Method::SlidingLog(_), State::SlidingLog(log)) => log.units(),
+            _ => 0,
         }
     }
 

@@ -144,7 +144,7 @@ pub use clock::{Alarm, Clock, ManualClock, SystemClock, Timestamp};
 pub use decision::{Decision, Outcome, PolicyStatus, Retry, Standing};
 pub use key::{Key, KeyBuf};
 pub use limiter::{Limiter, Permit};
-pub use memory::{MemoryStore, MemoryStoreBuilder, MemoryUsage};
+pub use memory::{MemoryStore, MemoryStoreBuilder, MemoryUsage, StateError, StateKeeper};
 pub use policy::{
     Algorithm, ParseAlgorithmError, Policy, PolicyBuilder, PolicyError, SLIDING_LOG_MAX,
 };

@@ -18,20 +18,20 @@ mod place;
 mod plan;
 mod pool;
 mod side;
+mod state;
 mod sync;
 mod table;
 mod usage;
 
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
 use std::slice;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use foldhash::quality::RandomState;
 use parking_lot::RwLock;
 use smallvec::SmallVec;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::algorithm::{ASIDE, Judgement, Verdict};
 use crate::waiting::Room;
@@ -47,9 +47,10 @@ use page::DEFINITION_BITS;
 use place::{Place, TableRef};
 use plan::{Plan, Question};
 use pool::Pool;
+pub use state::{StateError, StateKeeper};
 use sync::Backoff;
 pub(crate) use table::Home;
-use table::{Insertion, Table, Vacancy};
+use table::{Insertion, Seat, Table, Vacancy};
 pub use usage::MemoryUsage;
 
 /// State in this process, by this process's clock.
@@ -69,7 +70,7 @@ pub use usage::MemoryUsage;
 ///   that would take something of it are denied. When nobody does, that costs one load.
 pub struct MemoryStore {
     clock: TimeSource,
-    seed: RandomState,
+    seed: u64,
     /// Tells this store from all others.
     number: u64,
     tables: RwLock<Vec<Arc<Table>>>,
@@ -511,12 +512,40 @@ impl MemoryStore {
         place.table.as_deref()
     }
 
+    /// Takes in what was remembered of a key, or of a cell, before this process began.
+    fn restore(&self, is_cell: bool, mark: u64, kept: Kept) {
+        let policy = Policy::from_definition(kept.definition.clone());
+        let mut place = Place { policy: &policy, table: self.known_table(&policy), mark };
+        let Some(table) = self.table_for(&mut place) else {
+            return; // There is no memory left.
+        };
+        let now = self.now();
+        if is_cell {
+            let cell = u16::try_from(mark).unwrap_or_default();
+            return self.overflow.add((table.number(), cell), &kept, now);
+        }
+        // If fewer keys are allowed now, what is too much goes where newcomers go; but for blocks.
+        let force = kept.blocked_for(now) > 0;
+        let vacancy = Vacancy { is_taken: &|| false, force, idle_since: now };
+        if table.insert(mark, vacancy) != Insertion::Done {
+            return self.overflow.add(Overflow::cell(table.number(), mark), &kept, now);
+        }
+        if let Some(Seat::Slot(_, found)) = table.find(mark)
+            && let Some(locked) = found.group.try_lock(found.sequence)
+        {
+            table.put(&locked, &found.copied, kept);
+        }
+    }
+
     #[inline]
     fn mark(&self, key: Key<'_>) -> u64 {
-        let mut hasher = self.seed.build_hasher();
-        hasher.write(key.as_bytes());
+        Self::mark_by(self.seed, key)
+    }
+
+    #[inline]
+    fn mark_by(seed: u64, key: Key<'_>) -> u64 {
         // Never the mark of an empty slot.
-        hasher.finish().max(DEFINITION_BITS + 1)
+        xxh3_64_with_seed(key.as_bytes(), seed).max(DEFINITION_BITS + 1)
     }
 }
 

@@ -199,6 +199,11 @@ impl Policy {
         self.0.definition.written.limit()
     }
 
+    /// A policy as defined before.
+    pub(crate) fn from_definition(definition: Arc<Definition>) -> Self {
+        Self(Arc::new(Inner { definition, home: OnceLock::new() }))
+    }
+
     #[inline]
     pub(crate) fn definition(&self) -> &Arc<Definition> {
         &self.0.definition
@@ -260,6 +265,10 @@ pub struct PolicyBuilder {
 }
 
 impl PolicyBuilder {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Enforces the quota by this algorithm.
     pub fn algorithm(mut self, algorithm: Algorithm) -> Self {
         self.algorithm = algorithm;
@@ -302,7 +311,7 @@ impl PolicyBuilder {
             identity_hash: SEED.hash_one(self.identity()),
             written: self,
         };
-        Policy(Arc::new(Inner { definition: Arc::new(definition), home: OnceLock::new() }))
+        Policy::from_definition(Arc::new(definition))
     }
 
     fn validate(&self) -> Result<(), PolicyError> {

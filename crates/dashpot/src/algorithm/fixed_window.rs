@@ -20,6 +20,12 @@ pub(crate) struct Count {
     count: u64,
 }
 
+impl Count {
+    pub(super) fn units(&self) -> u64 {
+        self.count
+    }
+}
+
 impl FixedWindow {
     pub(super) fn new(limit: u64, window: Window, zone: &Zone) -> Self {
         Self { limit, grid: Grid::new(window, zone) }

@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
+use smallvec::SmallVec;
+
 use super::{Enforce, Packed, Verdict};
-use crate::{Retry, SLIDING_LOG_MAX};
+use crate::{Retry, SLIDING_LOG_MAX, Timestamp};
 
 /// The most units a log remembers. All that ever count are the newest units up to the limit, and
 /// those that would be the newest if some of them were given back; what can be given back was
@@ -36,6 +38,38 @@ struct Entry {
 }
 
 impl Log {
+    pub(super) fn units(&self) -> u64 {
+        self.last() - self.before
+    }
+
+    /// All entries: each one's moment, and how many units were admitted then.
+    pub(super) fn save(&self) -> SmallVec<[u64; 3]> {
+        let mut before = self.before;
+        let entry = |entry: &Entry| {
+            let units = entry.upto - before;
+            before = entry.upto;
+            [entry.at, units]
+        };
+        self.entries.iter().flat_map(entry).collect()
+    }
+
+    /// The log of these entries; `None` if they are none.
+    pub(super) fn restore(words: &[u64]) -> Option<Self> {
+        let mut log = Self::default();
+        for entry in words.chunks(2) {
+            let &[at, units] = entry else {
+                return None;
+            };
+            let upto = log.last().checked_add(units)?;
+            let in_order = log.entries.back().is_none_or(|last| last.at < at);
+            if !in_order || upto > MOST || at > Timestamp::MAX.as_nanos() {
+                return None;
+            }
+            log.entries.push_back(Entry { at, upto });
+        }
+        Some(log)
+    }
+
     fn moment(&self, now: u64) -> u64 {
         self.entries.back().map_or(now, |newest| newest.at.max(now))
     }

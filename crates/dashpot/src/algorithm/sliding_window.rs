@@ -28,7 +28,18 @@ struct View {
     lag: u64,
 }
 
+impl Counts {
+    pub(super) fn units(&self) -> u64 {
+        self.previous.saturating_add(self.current)
+    }
+}
+
 impl SlidingWindow {
+    /// Whether a window starts then.
+    pub(super) fn is_start(&self, moment: Option<&u64>) -> bool {
+        moment.is_some_and(|moment| moment.is_multiple_of(self.window))
+    }
+
     /// Counts of limits below 2³² share a word.
     pub(super) fn words(&self) -> usize {
         if self.limit < 1 << 32 { 2 } else { 3 }

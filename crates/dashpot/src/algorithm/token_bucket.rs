@@ -50,6 +50,12 @@ impl TokenBucket {
         tat.0.saturating_sub(self.moment(now))
     }
 
+    /// Units in the backlog, parts of one counted as one.
+    pub(super) fn used(&self, tat: &Tat, now: u64) -> u64 {
+        let backlog = self.backlog(tat, now);
+        u64::try_from(backlog.div_ceil(self.per_unit.into())).unwrap_or(u64::MAX)
+    }
+
     /// Grains as nanoseconds, rounded up: a wait must be enough.
     fn nanos(&self, grains: u128) -> u64 {
         match grains {

@@ -1,9 +1,8 @@
 //! A store in the making.
 
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use foldhash::quality::RandomState;
 
 use super::overflow::Overflow;
 use super::pool::Pool;
@@ -52,10 +51,16 @@ impl MemoryStoreBuilder {
     /// The store, empty.
     #[must_use]
     pub fn build(self) -> MemoryStore {
+        // A number nobody outside can know: the standard library asks the system for one.
+        self.build_with(std::hash::RandomState::new().hash_one(0))
+    }
+
+    /// The store, empty, with marks made by this seed.
+    pub(super) fn build_with(self, seed: u64) -> MemoryStore {
         static STORES: AtomicU64 = AtomicU64::new(0);
         MemoryStore {
             clock: self.clock,
-            seed: RandomState::default(),
+            seed,
             number: STORES.fetch_add(1, Ordering::Relaxed),
             tables: Default::default(),
             pool: Arc::new(Pool::new(self.max_keys)),

@@ -70,6 +70,23 @@ impl Overflow {
         });
     }
 
+    /// Looks at all cells of a table.
+    pub(super) fn visit(&self, table: u32, mut found: impl FnMut(u16, &mut Kept)) {
+        for (&(owner, cell), kept) in &mut self.lock().kept {
+            if owner == table {
+                found(cell, kept);
+            }
+        }
+    }
+
+    /// Counts what somebody else has used in a cell, too.
+    pub(super) fn add(&self, cell: Cell, other: &Kept, now: Timestamp) {
+        self.open(cell, &other.definition);
+        if let Some(kept) = self.lock().get_mut(cell) {
+            kept.charge(now, other.definition.engine.used(&other.state, now));
+        }
+    }
+
     /// Drops the next cell in the round if it is as good as new.
     fn tidy(&self, cells: &mut Cells, now: Timestamp) {
         let Some(next) = cells.round.pop_front() else {

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use smallvec::SmallVec;
+
 use super::directory::{Directory, Spot};
-use super::group::{Copied, LockedGroup, Shape, Words};
+use super::group::{Copied, Group, LockedGroup, Shape, Words};
 use super::kept::Kept;
 use super::page::{self, DEFINITION_BITS, Found, Search, lock};
 use super::pool::Pool;
@@ -80,6 +82,58 @@ impl Table {
     /// The definition it began with.
     pub(super) fn first_definition(&self) -> Option<&Arc<Definition>> {
         self.definitions.first()?.get()
+    }
+
+    /// All definitions so far.
+    pub(super) fn known_definitions(&self) -> Vec<Arc<Definition>> {
+        self.definitions.iter().map_while(OnceLock::get).cloned().collect()
+    }
+
+    /// Looks at all keys of the page that this mark leads to. Says with which mark the next page
+    /// begins, if there is one. A visitor who goes on there sees every key that is there all the
+    /// time, whatever is moved meanwhile.
+    pub(super) fn visit(&self, mark: u64, found: &mut dyn FnMut(u64, &mut Kept)) -> Option<u64> {
+        loop {
+            let spot = self.directory.spot(mark, &self.pool)?;
+            let _structure = spot.page.structure.lock();
+            if !self.directory.is_still(&spot) {
+                continue;
+            }
+            for group in self.groups_of(spot.page) {
+                self.visit_group(group, found);
+            }
+            let width = 1_u64.checked_shl(64 - spot.page.depth())?;
+            return spot.page.prefix().checked_add(width);
+        }
+    }
+
+    fn visit_group(&self, group: Group<'_>, found: &mut dyn FnMut(u64, &mut Kept)) {
+        let is_aside = |copied: &Copied| copied.words.first() == Some(&ASIDE);
+        let mut backoff = Backoff::default();
+        // Nobody is kept waiting for what can be copied.
+        let copies: SmallVec<[Copied; 5]> = loop {
+            if let Some(sequence) = group.sequence() {
+                let copies = group.copies().filter(|copied| copied.mark != 0).collect();
+                if group.is_still(sequence) {
+                    break copies;
+                }
+            }
+            backoff.wait();
+        };
+        for copied in copies.iter().filter(|copied| !is_aside(copied)) {
+            if let Some(mut kept) = self.take(copied) {
+                found(copied.mark & !DEFINITION_BITS, &mut kept);
+            }
+        }
+        if copies.iter().any(is_aside) {
+            let locked = lock(group);
+            for copied in group.copies().filter(is_aside) {
+                if let Some(mut kept) = self.take(&copied) {
+                    found(copied.mark & !DEFINITION_BITS, &mut kept);
+                    self.put(&locked, &copied, kept);
+                }
+            }
+        }
     }
 
     /// The bits that stand for a definition in marks. None if there have been too many: states under
