@@ -55,7 +55,8 @@ fn killed() {
     }
     let scratch = Scratch::new();
     let mut before = 0;
-    for run in 0..12_u64 {
+    let mut proven = 0;
+    for run in 0..6_u64 {
         let mut child = child("killed", &scratch).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let reader = thread::spawn(move || {
@@ -64,7 +65,7 @@ fn killed() {
             lines.map_while(Result::ok).filter_map(told).collect::<Vec<(Instant, u64)>>()
         });
         // Long enough to start, and then at any moment.
-        thread::sleep(Duration::from_millis(150 + run * 37 % 101));
+        thread::sleep(Duration::from_millis(700 + run * 37 % 101));
         child.kill().unwrap();
         child.wait().unwrap();
         let killed = Instant::now();
@@ -73,9 +74,10 @@ fn killed() {
         let store = MemoryStore::builder().build_from(scratch.file()).unwrap();
         let policy = policy();
         // It takes time to write, too, and more on a busy machine.
-        let lost_at_most = PERIOD + Duration::from_millis(400);
+        let lost_at_most = PERIOD + Duration::from_millis(300);
         let counted = |told: &&(Instant, u64)| killed.duration_since(told.0) > lost_at_most;
         let sure = rounds.iter().filter(counted).map(|told| told.1).max().unwrap_or(0);
+        proven += sure;
         let most = rounds.last().map_or(0, |told| told.1) + 2;
         let mut least = u64::MAX;
         for key in 0..KEYS {
@@ -98,7 +100,7 @@ fn killed() {
         }
         level.save(scratch.file()).unwrap();
     }
-    assert!(before > 0, "somebody got something done");
+    assert!(proven > 0, "some rounds were old enough to be in the file for sure");
 }
 
 /// A full disk is told, what was there before stays whole, and nothing is left lying about. The
