@@ -33,7 +33,7 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    const ALLOW: Self = Self::Allow { delay: 0 };
+    pub(crate) const ALLOW: Self = Self::Allow { delay: 0 };
 }
 
 /// What every algorithm can do. Costs here are at least 1 and at most the limit: peeks and what

@@ -207,6 +207,16 @@ impl<'p> Decision<'p> {
         Self { at, outcome: status.outcome(), statuses: Statuses::One(status) }
     }
 
+    /// The answers to several checks.
+    #[inline]
+    pub(crate) fn several(
+        at: Timestamp,
+        answers: impl Iterator<Item = (&'p Policy, Standing, Verdict)>,
+    ) -> Self {
+        let status = |(policy, standing, verdict)| PolicyStatus { policy, standing, verdict };
+        Self::new(at, answers.map(status))
+    }
+
     /// The store's time when it decided.
     #[must_use]
     pub const fn at(&self) -> Timestamp {

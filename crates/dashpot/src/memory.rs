@@ -8,8 +8,10 @@
 
 mod builder;
 mod directory;
+mod entry;
 mod group;
 mod growth;
+mod held;
 mod hold;
 mod kept;
 mod overflow;
@@ -17,40 +19,35 @@ mod page;
 mod place;
 mod plan;
 mod pool;
+mod quick;
 mod side;
 mod state;
 mod sync;
 mod table;
+mod tables;
 mod usage;
 
 use std::fmt;
-use std::slice;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::Duration;
 
 use parking_lot::RwLock;
-use smallvec::SmallVec;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
-use crate::algorithm::{ASIDE, Judgement, Verdict};
+use crate::algorithm::Verdict;
 use crate::waiting::Room;
 use crate::{
-    Alarm, Check, Clock, Cost, Decision, Key, KeyOperation, Policy, PolicyStatus, Reservation,
-    Standing, Store, StoreError, SystemClock, Timestamp,
+    Alarm, Check, Clock, Cost, Decision, Key, KeyOperation, Policy, Reservation, Store, StoreError,
+    SystemClock, Timestamp,
 };
 pub use builder::MemoryStoreBuilder;
-use hold::{Hold, Source};
-use kept::Kept;
+use held::Wanted;
 use overflow::Overflow;
 use page::DEFINITION_BITS;
-use place::{Place, TableRef};
-use plan::{Plan, Question};
 use pool::Pool;
 pub use state::{StateError, StateKeeper};
-use sync::Backoff;
 pub(crate) use table::Home;
-use table::{Insertion, Seat, Table, Vacancy};
+use tables::Tables;
 pub use usage::MemoryUsage;
 
 /// State in this process, by this process's clock.
@@ -70,10 +67,12 @@ pub use usage::MemoryUsage;
 ///   that would take something of it are denied. When nobody does, that costs one load.
 pub struct MemoryStore {
     clock: TimeSource,
+    /// What marks are made with, and the number all of it is made from.
+    secrets: RapidSecrets,
     seed: u64,
     /// Tells this store from all others.
     number: u64,
-    tables: RwLock<Vec<Arc<Table>>>,
+    tables: RwLock<Tables>,
     pool: Arc<Pool>,
     overflow: Overflow,
     pub(crate) room: Room,
@@ -84,20 +83,6 @@ enum TimeSource {
     System(SystemClock),
     Custom(Arc<dyn Clock>),
 }
-
-/// How often a check tries to get by without holding its key.
-const ATTEMPTS: usize = 4;
-
-/// How many stretches of slots are swept for a new key, and for one that finds no room.
-const SWEEPS: usize = 1;
-const SWEEPS_FOR_ROOM: usize = 16;
-
-/// The size from which on pages are swept before there is need to.
-const WORTH_SWEEPING: usize = 2;
-
-/// How long a key must have been idle to make room while there is room enough. It may be back soon,
-/// and to put it in again costs more than to have kept it.
-const GRACE: Duration = Duration::from_secs(10);
 
 impl MemoryStore {
     /// An empty store on the system's clock, for up to a million keys.
@@ -145,8 +130,9 @@ impl MemoryStore {
     /// [`Store::decide`], without a future.
     pub fn decide_now<'p>(&self, checks: &[Check<'p, '_>]) -> Decision<'p> {
         match checks {
-            [check] if self.room.is_empty() => self.decide_one(check),
-            _ => self.decide_gated(checks),
+            _ if !self.room.is_empty() => self.decide_gated(checks),
+            [check] => self.decide_one(check),
+            _ => self.decide_few(checks),
         }
     }
 
@@ -162,155 +148,6 @@ impl MemoryStore {
     #[cold]
     fn decide_gated<'p>(&self, checks: &[Check<'p, '_>]) -> Decision<'p> {
         self.decide_held(checks, &|line, cost, verdict| self.room.gate(line, cost, verdict))
-    }
-
-    /// Decides a single check, quickly if its key has a slot and nothing is special about it.
-    #[inline]
-    fn decide_one<'p>(&self, check: &Check<'p, '_>) -> Decision<'p> {
-        if let Some((table, bits)) = Home::of(check.policy, self.number) {
-            let mark = self.mark(check.key) & !DEFINITION_BITS | bits;
-            return match table.shape().slot {
-                2 => self.decide_at::<1>(table, mark, check),
-                3 => self.decide_at::<2>(table, mark, check),
-                _ => self.decide_at::<3>(table, mark, check),
-            };
-        }
-        self.decide_gated(slice::from_ref(check))
-    }
-
-    // Decisions are returned from where they are made, and not wrapped and unwrapped on their way:
-    // they are large, and copies would show.
-    #[inline]
-    fn decide_at<'p, const WORDS: usize>(
-        &self,
-        table: &Table,
-        mark: u64,
-        check: &Check<'p, '_>,
-    ) -> Decision<'p> {
-        let engine = &check.policy.definition().engine;
-        let cost = check.cost.units();
-        for _ in 0..ATTEMPTS {
-            let Some(spot) = table.directory().spot(mark, &table.pool) else {
-                break;
-            };
-            let Some(glance) = spot.page.glance::<WORDS>(mark) else {
-                break;
-            };
-            let mut state = glance.state;
-            if state.first() == Some(&ASIDE) {
-                break;
-            }
-            // Between the reading and the writing, if nothing changes meanwhile: so each key sees
-            // time in the order in which it is asked about.
-            let now = self.now();
-            let still = || table.directory().is_still(&spot);
-            let commit = |state: [u64; WORDS], verdict| match verdict {
-                Verdict::Allow { .. } if cost > 0 => glance.replace(state, still),
-                _ => glance.is_still() && still(),
-            };
-            if let Some(Judgement { verdict, standing }) = engine.judge_short(&mut state, now, cost)
-            {
-                if commit(state, verdict) {
-                    return Decision::one(now, check.policy, standing, verdict);
-                }
-                continue;
-            }
-            let Some(Judgement { verdict, standing }) = engine.judge(&mut state, now, cost) else {
-                break;
-            };
-            if commit(state, verdict) {
-                return Decision::one(now, check.policy, standing, verdict);
-            }
-        }
-        self.decide_gated(slice::from_ref(check))
-    }
-
-    /// Decides any checks, holding their keys.
-    fn decide_held<'p>(&self, checks: &[Check<'p, '_>], judge: &Judge<'_>) -> Decision<'p> {
-        let mut plan = Plan::new(checks.iter().map(|check| Question {
-            place: self.place(check.policy, check.key),
-            cost: check.cost.units(),
-        }));
-        let mut overflowing: SmallVec<[bool; 4]> = SmallVec::new();
-        overflowing.resize(plan.questions.len(), false);
-        let mut backoff = Backoff::default();
-        let (now, verdicts, standings) = loop {
-            match self.try_held(&plan.questions, &overflowing, judge) {
-                Tried::Decided(answer) => break answer,
-                Tried::Disturbed => backoff.wait(),
-                Tried::Wanting => {
-                    for (question, overflowing) in plan.questions.iter_mut().zip(&mut overflowing) {
-                        if question.takes_something() {
-                            *overflowing = !self.insert(&mut question.place, false);
-                        }
-                    }
-                }
-            }
-        };
-
-        let allowed = verdicts.iter().all(|verdict| matches!(verdict, Verdict::Allow { .. }));
-        let status = |(check, &member): (&Check<'p, '_>, &usize)| {
-            let standing = *standings.get(member)?;
-            Some(match *verdicts.get(member)? {
-                Verdict::Allow { delay } => {
-                    PolicyStatus::allow(check.policy, standing, if allowed { delay } else { 0 })
-                }
-                Verdict::Deny(retry) => PolicyStatus::deny(check.policy, standing, retry),
-            })
-        };
-        Decision::new(now, checks.iter().zip(&plan.members).filter_map(status))
-    }
-
-    fn try_held(
-        &self,
-        questions: &[Question<'_>],
-        overflowing: &[bool],
-        judge: &Judge<'_>,
-    ) -> Tried {
-        let before = self.now();
-        let mut sources: SmallVec<[Source<'_>; 4]> = SmallVec::new();
-        for (question, &overflowing) in questions.iter().zip(overflowing) {
-            match Source::find(&question.place, &self.overflow, overflowing, before) {
-                Some(source) => sources.push(source),
-                None => return Tried::Disturbed,
-            }
-        }
-        let Some(mut hold) = Hold::all(&sources, &self.overflow) else {
-            return Tried::Disturbed;
-        };
-        // While all keys are held, so that each sees time in the order in which it is asked about.
-        let now = self.now();
-        let mut kept: SmallVec<[Kept; 4]> = questions
-            .iter()
-            .zip(&sources)
-            .map(|(question, source)| {
-                let mut kept = hold.take(source, &question.place);
-                kept.redefine(question.place.policy.definition(), now);
-                kept
-            })
-            .collect();
-        let verdicts: SmallVec<[Verdict; 4]> = questions
-            .iter()
-            .zip(&kept)
-            .map(|(Question { place, cost }, kept)| {
-                judge(place.line(), *cost, kept.verdict(now, *cost))
-            })
-            .collect();
-        let allowed = verdicts.iter().all(|verdict| matches!(verdict, Verdict::Allow { .. }));
-        let wanting = allowed
-            && questions.iter().zip(&sources).any(|(question, source)| {
-                question.takes_something() && matches!(source, Source::Nowhere(_))
-            });
-        if allowed && !wanting {
-            for (question, kept) in questions.iter().zip(&mut kept) {
-                kept.charge(now, question.cost);
-            }
-        }
-        let standings = kept.iter().map(|kept| kept.standing(now)).collect();
-        for (source, kept) in sources.iter().zip(kept) {
-            hold.put(source, kept);
-        }
-        if wanting { Tried::Wanting } else { Tried::Decided((now, verdicts, standings)) }
     }
 
     /// [`Store::settle`], without a future.
@@ -372,214 +209,16 @@ impl MemoryStore {
         self.decide_now(&[Check::new(policy, key).cost(Cost::PEEK)])
     }
 
-    /// Changes what is remembered of a key, if anything is or is wanted to be.
-    fn change(
-        &self,
-        policy: &Policy,
-        key: Key<'_>,
-        wanted: Wanted,
-        mut change: impl FnMut(&mut Kept, Timestamp),
-    ) -> Timestamp {
-        let mut place = self.place(policy, key);
-        let mut overflowing = false;
-        let mut backoff = Backoff::default();
-        loop {
-            let before = self.now();
-            let found = Source::find(&place, &self.overflow, overflowing, before);
-            let to_insert = match (&found, wanted) {
-                (Some(Source::Nowhere(_)), Wanted::IfThereIsRoom) => Some(false),
-                (Some(Source::Nowhere(_) | Source::Cell(..)), Wanted::Always) => Some(true),
-                _ => None,
-            };
-            let done = match (&found, to_insert) {
-                (None, _) | (_, Some(_)) => None,
-                (Some(Source::Nowhere(_)), None) => Some(before),
-                (Some(source), None) => {
-                    Hold::all(slice::from_ref(source), &self.overflow).map(|mut hold| {
-                        let now = self.now();
-                        let mut kept = hold.take(source, &place);
-                        change(&mut kept, now);
-                        hold.put(source, kept);
-                        now
-                    })
-                }
-            };
-            match (done, to_insert) {
-                (Some(now), _) => {
-                    self.room.touched(place.line());
-                    return now;
-                }
-                (None, Some(force)) => overflowing = !self.insert(&mut place, force),
-                (None, None) => backoff.wait(),
-            }
-        }
-    }
-
-    /// Gives a key a slot. False if it is to be counted in its overflow cell, which is then open.
-    #[cold]
-    fn insert(&self, place: &mut Place<'_>, force: bool) -> bool {
-        let (mark, definition) = (place.mark, place.policy.definition());
-        let Some(table) = self.table_for(place) else {
-            return true; // There is no memory left to have a table in; there is none to go on with.
-        };
-        let now = self.now();
-        let cell = Overflow::cell(table.number(), mark);
-        let is_taken = || !force && self.overflow.is_busy(cell, now);
-        let vacancy = |idle_since| Vacancy { is_taken: &is_taken, force, idle_since };
-        // Before, because the new key is idle until it is charged.
-        let idle_since = now.before(GRACE);
-        self.sweep(idle_since, SWEEPS);
-        match table.insert(mark, vacancy(idle_since)) {
-            Insertion::Done => return true,
-            Insertion::Overflowed => {}
-            Insertion::Full | Insertion::NoPlace => {
-                self.sweep(now, SWEEPS_FOR_ROOM);
-                if table.insert(mark, vacancy(now)) == Insertion::Done {
-                    return true;
-                }
-            }
-        }
-        self.pool.counters.overflowed.fetch_add(1, sync::Ordering::Relaxed);
-        self.overflow.open(cell, definition);
-        false
-    }
-
-    /// Forgets keys that have been idle since then, wherever they are, a few at a time.
-    fn sweep(&self, idle_since: Timestamp, stretches: usize) {
-        let tables = self.tables.read();
-        for _ in 0..stretches {
-            let Some((number, page)) = self.pool.under_hand() else {
-                return;
-            };
-            let owner = || tables.get(page.owner()? as usize);
-            let Some(_structure) = page.structure.try_lock() else {
-                self.pool.move_hand(number);
-                continue;
-            };
-            match owner() {
-                // There is nothing to gain in so small a page, unless there is no room at all.
-                Some(_) if page.size() < WORTH_SWEEPING && stretches == SWEEPS => {
-                    self.pool.move_hand(number);
-                }
-                Some(table) if !table.sweep(page, idle_since) => {}
-                Some(table) => {
-                    self.pool.move_hand(number);
-                    if page.size() > 0 && page.keys() * 4 < table.slots(page.size()) {
-                        table.shrink(number, page, idle_since);
-                    }
-                }
-                None => self.pool.move_hand(number),
-            }
-        }
-    }
-
-    /// Where those who wait for this check's key stand in line.
-    pub(crate) fn line(&self, check: Check<'_, '_>) -> u64 {
-        self.place(check.policy, check.key).line()
-    }
-
-    fn place<'p>(&self, policy: &'p Policy, key: Key<'_>) -> Place<'p> {
-        let table = match Home::of(policy, self.number) {
-            Some((table, _)) => Some(TableRef::Home(table)),
-            None => self.known_table(policy),
-        };
-        Place { policy, table, mark: self.mark(key) }
-    }
-
-    /// The table of a policy that has its home elsewhere, or none yet.
-    fn known_table<'p>(&self, policy: &'p Policy) -> Option<TableRef<'p>> {
-        let found = find(&self.tables.read(), policy)?;
-        let _ = policy.home().set(Home::new(self.number, found.clone(), policy));
-        Some(TableRef::Shared(found))
-    }
-
-    /// The table of a place, made if there is none.
-    fn table_for<'a>(&self, place: &'a mut Place<'_>) -> Option<&'a Table> {
-        if place.table.is_none() {
-            let mut tables = self.tables.write();
-            let table = match find(&tables, place.policy) {
-                Some(table) => table,
-                None => {
-                    let number = u32::try_from(tables.len()).ok()?;
-                    let definition = place.policy.definition();
-                    let table = Arc::new(Table::new(number, definition, self.pool.clone())?);
-                    tables.push(table.clone());
-                    table
-                }
-            };
-            place.table = Some(TableRef::Shared(table));
-        }
-        place.table.as_deref()
-    }
-
-    /// Takes in what was remembered of a key, or of a cell, before this process began.
-    fn restore(&self, is_cell: bool, mark: u64, kept: Kept) {
-        let policy = Policy::from_definition(kept.definition.clone());
-        let mut place = Place { policy: &policy, table: self.known_table(&policy), mark };
-        let Some(table) = self.table_for(&mut place) else {
-            return; // There is no memory left.
-        };
-        let now = self.now();
-        if is_cell {
-            let cell = u16::try_from(mark).unwrap_or_default();
-            return self.overflow.add((table.number(), cell), &kept, now);
-        }
-        // If fewer keys are allowed now, what is too much goes where newcomers go; but for blocks.
-        let force = kept.blocked_for(now) > 0;
-        let vacancy = Vacancy { is_taken: &|| false, force, idle_since: now };
-        if table.insert(mark, vacancy) != Insertion::Done {
-            return self.overflow.add(Overflow::cell(table.number(), mark), &kept, now);
-        }
-        if let Some(Seat::Slot(_, found)) = table.find(mark)
-            && let Some(locked) = found.group.try_lock(found.sequence)
-        {
-            table.put(&locked, &found.copied, kept);
-        }
-    }
-
     #[inline]
     fn mark(&self, key: Key<'_>) -> u64 {
-        Self::mark_by(self.seed, key)
+        Self::mark_by(&self.secrets, key)
     }
 
     #[inline]
-    fn mark_by(seed: u64, key: Key<'_>) -> u64 {
+    fn mark_by(secrets: &RapidSecrets, key: Key<'_>) -> u64 {
         // Never the mark of an empty slot.
-        xxh3_64_with_seed(key.as_bytes(), seed).max(DEFINITION_BITS + 1)
+        rapidhash_v3_seeded(key.as_bytes(), secrets).max(DEFINITION_BITS + 1)
     }
-}
-
-/// What is made of a verdict: told where one waits for the key, and the cost.
-type Judge<'j> = dyn Fn(u64, u64, Verdict) -> Verdict + 'j;
-
-/// What came of an attempt to decide.
-#[expect(clippy::large_enum_variant, reason = "it lives for a moment, and never on the heap")]
-enum Tried {
-    Decided((Timestamp, SmallVec<[Verdict; 4]>, SmallVec<[Standing; 4]>)),
-    /// Somebody was in the way.
-    Disturbed,
-    /// Everything passes, but some keys have nowhere to be counted yet.
-    Wanting,
-}
-
-/// Whether a key that is not remembered is to be.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
-    No,
-    /// Else in its overflow cell.
-    IfThereIsRoom,
-    /// In a slot of its own, come what may.
-    Always,
-}
-
-fn find(tables: &[Arc<Table>], policy: &Policy) -> Option<Arc<Table>> {
-    let wanted = policy.definition();
-    let is_wanted = |table: &&Arc<Table>| {
-        table.first_definition().is_some_and(|known| {
-            known.identity_hash == wanted.identity_hash && known.same_counters(wanted)
-        })
-    };
-    tables.iter().find(is_wanted).cloned()
 }
 
 impl Store for MemoryStore {

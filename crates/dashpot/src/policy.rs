@@ -1,11 +1,9 @@
 //! A named quota and the algorithm that enforces it.
 
 use std::fmt;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::str::FromStr;
 use std::sync::{Arc, LazyLock, OnceLock};
-
-use foldhash::quality::RandomState;
 
 use crate::algorithm::Engine;
 use crate::memory::Home;

@@ -4,6 +4,8 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rapidhash::v3::RapidSecrets;
+
 use super::overflow::Overflow;
 use super::pool::Pool;
 use super::{MemoryStore, TimeSource};
@@ -60,6 +62,7 @@ impl MemoryStoreBuilder {
         static STORES: AtomicU64 = AtomicU64::new(0);
         MemoryStore {
             clock: self.clock,
+            secrets: RapidSecrets::seed(seed),
             seed,
             number: STORES.fetch_add(1, Ordering::Relaxed),
             tables: Default::default(),

@@ -186,6 +186,59 @@ impl<const WORDS: usize> Glance<'_, WORDS> {
     }
 }
 
+/// A [`Glance`] of however many words.
+#[derive(Clone, Copy)]
+pub(super) struct AnyGlance<'p> {
+    group: Group<'p>,
+    sequence: u64,
+    words: &'p [AtomicU64],
+    state: Words,
+}
+
+impl<'p, const WORDS: usize> From<Glance<'p, WORDS>> for AnyGlance<'p> {
+    #[inline]
+    fn from(glance: Glance<'p, WORDS>) -> Self {
+        let mut state = Words::default();
+        for (word, value) in state.iter_mut().zip(glance.state) {
+            *word = value;
+        }
+        Self { group: glance.group, sequence: glance.sequence, words: glance.words, state }
+    }
+}
+
+impl<'p> AnyGlance<'p> {
+    /// Where its group is.
+    pub(super) fn group(&self) -> usize {
+        self.group.address()
+    }
+
+    /// How many words it has.
+    pub(super) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    pub(super) fn state(&self) -> Words {
+        self.state
+    }
+
+    /// Whether nothing changed since it was copied.
+    pub(super) fn is_still(&self) -> bool {
+        self.group.is_still(self.sequence)
+    }
+
+    /// Locks its group, if nothing changed since it was copied.
+    pub(super) fn try_lock(&self) -> Option<LockedGroup<'p>> {
+        self.group.try_lock(self.sequence)
+    }
+
+    /// Writes another state. For those who have locked its group.
+    pub(super) fn write(&self, state: Words) {
+        for (word, value) in self.words.iter().zip(state) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+}
+
 /// A group nobody else reads or writes. Dropping it lets others in.
 pub(super) struct LockedGroup<'p> {
     group: Group<'p>,

@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use rapidhash::v3::RapidSecrets;
+
 use super::error::{Fault, StateError};
 use super::format::{CELL, END, Input, KEY, MAGIC, VERSION};
 use super::write::KNOWN_KEY;
@@ -31,7 +33,7 @@ pub(super) fn refuse_others(path: &Path) -> Result<(), StateError> {
 pub(super) fn verify(input: &mut impl Read) -> Result<(), Fault> {
     let mut input = Input::new(input);
     let (seed, mark) = header(&mut input)?;
-    if MemoryStore::mark_by(seed, Key::new(KNOWN_KEY)) != mark {
+    if MemoryStore::mark_by(&RapidSecrets::seed(seed), Key::new(KNOWN_KEY)) != mark {
         return Err(input.damaged("keys are hashed in another way"));
     }
     tables(&mut input, |_, _, _| ())?;

@@ -20,7 +20,7 @@ pub(super) fn store(store: &MemoryStore, out: &mut impl Write) -> io::Result<u64
     out.bytes(&VERSION.to_le_bytes())?;
     out.bytes(&store.seed.to_le_bytes())?;
     out.bytes(&store.mark(Key::new(KNOWN_KEY)).to_le_bytes())?;
-    let tables = store.tables.read().clone();
+    let tables = store.tables.read().all().to_vec();
     let count = u32::try_from(tables.len()).map_err(io::Error::other)?;
     out.bytes(&count.to_le_bytes())?;
     let mut keys = 0;

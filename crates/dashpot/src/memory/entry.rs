@@ -1,0 +1,107 @@
+//! How keys come in, and make room for others.
+
+use std::time::Duration;
+
+use super::MemoryStore;
+use super::kept::Kept;
+use super::overflow::Overflow;
+use super::place::Place;
+use super::sync::Ordering;
+use super::table::{Insertion, Seat, Vacancy};
+use crate::{Policy, Timestamp};
+
+/// How many stretches of slots are swept for a new key, and for one that finds no room.
+const SWEEPS: usize = 1;
+const SWEEPS_FOR_ROOM: usize = 16;
+
+/// The size from which on pages are swept before there is need to.
+const WORTH_SWEEPING: usize = 2;
+
+/// How long a key must have been idle to make room while there is room enough. It may be back soon,
+/// and to put it in again costs more than to have kept it.
+const GRACE: Duration = Duration::from_secs(10);
+
+impl MemoryStore {
+    /// Gives a key a slot. False if it is to be counted in its overflow cell, which is then open.
+    #[cold]
+    pub(super) fn insert(&self, place: &mut Place<'_>, force: bool) -> bool {
+        let (mark, definition) = (place.mark, place.policy.definition());
+        let Some(table) = self.table_for(place) else {
+            return true; // There is no memory left to have a table in; there is none to go on with.
+        };
+        let now = self.now();
+        let cell = Overflow::cell(table.number(), mark);
+        let is_taken = || !force && self.overflow.is_busy(cell, now);
+        let vacancy = |idle_since| Vacancy { is_taken: &is_taken, force, idle_since };
+        // Before, because the new key is idle until it is charged.
+        let idle_since = now.before(GRACE);
+        self.sweep(idle_since, SWEEPS);
+        match table.insert(mark, vacancy(idle_since)) {
+            Insertion::Done => return true,
+            Insertion::Overflowed => {}
+            Insertion::Full | Insertion::NoPlace => {
+                self.sweep(now, SWEEPS_FOR_ROOM);
+                if table.insert(mark, vacancy(now)) == Insertion::Done {
+                    return true;
+                }
+            }
+        }
+        self.pool.counters.overflowed.fetch_add(1, Ordering::Relaxed);
+        self.overflow.open(cell, definition);
+        false
+    }
+
+    /// Forgets keys that have been idle since then, wherever they are, a few at a time.
+    fn sweep(&self, idle_since: Timestamp, stretches: usize) {
+        let tables = self.tables.read();
+        for _ in 0..stretches {
+            let Some((number, page)) = self.pool.under_hand() else {
+                return;
+            };
+            let owner = || tables.get(page.owner()?);
+            let Some(_structure) = page.structure.try_lock() else {
+                self.pool.move_hand(number);
+                continue;
+            };
+            match owner() {
+                // There is nothing to gain in so small a page, unless there is no room at all.
+                Some(_) if page.size() < WORTH_SWEEPING && stretches == SWEEPS => {
+                    self.pool.move_hand(number);
+                }
+                Some(table) if !table.sweep(page, idle_since) => {}
+                Some(table) => {
+                    self.pool.move_hand(number);
+                    if page.size() > 0 && page.keys() * 4 < table.slots(page.size()) {
+                        table.shrink(number, page, idle_since);
+                    }
+                }
+                None => self.pool.move_hand(number),
+            }
+        }
+    }
+
+    /// Takes in what was remembered of a key, or of a cell, before this process began.
+    pub(super) fn restore(&self, is_cell: bool, mark: u64, kept: Kept) {
+        let policy = Policy::from_definition(kept.definition.clone());
+        let mut place = Place { policy: &policy, table: self.known_table(&policy), mark };
+        let Some(table) = self.table_for(&mut place) else {
+            return; // There is no memory left.
+        };
+        let now = self.now();
+        if is_cell {
+            let cell = u16::try_from(mark).unwrap_or_default();
+            return self.overflow.add((table.number(), cell), &kept, now);
+        }
+        // If fewer keys are allowed now, what is too much goes where newcomers go; but for blocks.
+        let force = kept.blocked_for(now) > 0;
+        let vacancy = Vacancy { is_taken: &|| false, force, idle_since: now };
+        if table.insert(mark, vacancy) != Insertion::Done {
+            return self.overflow.add(Overflow::cell(table.number(), mark), &kept, now);
+        }
+        if let Some(Seat::Slot(_, found)) = table.find(mark)
+            && let Some(locked) = found.group.try_lock(found.sequence)
+        {
+            table.put(&locked, &found.copied, kept);
+        }
+    }
+}
