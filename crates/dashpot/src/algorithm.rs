@@ -77,10 +77,28 @@ trait Packed: Default {
 pub(crate) const ASIDE: u64 = u64::MAX;
 
 /// What came of a cost, and how the key stands afterwards.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Judgement {
     pub(crate) verdict: Verdict,
     pub(crate) standing: Standing,
+}
+
+impl Judgement {
+    /// Of nothing.
+    pub(crate) const NONE: Self = Self {
+        verdict: Verdict::ALLOW,
+        standing: Standing {
+            limit: 0,
+            remaining: 0,
+            reset_after_nanos: 0,
+            available_after_nanos: None,
+        },
+    };
+
+    #[inline]
+    pub(crate) fn is_allowed(&self) -> bool {
+        matches!(self.verdict, Verdict::Allow { .. })
+    }
 }
 
 /// A policy's algorithm, ready to run.

@@ -213,8 +213,17 @@ impl<'p> Decision<'p> {
         at: Timestamp,
         answers: impl Iterator<Item = (&'p Policy, Standing, Verdict)>,
     ) -> Self {
-        let status = |(policy, standing, verdict)| PolicyStatus { policy, standing, verdict };
-        Self::new(at, answers.map(status))
+        let statuses = Statuses::Several(SmallVec::new());
+        let mut decision = Self { at, outcome: Outcome::Allow, statuses };
+        if let Statuses::Several(statuses) = &mut decision.statuses {
+            for (policy, standing, verdict) in answers {
+                if let Verdict::Deny(_) = verdict {
+                    decision.outcome = Outcome::Deny;
+                }
+                statuses.push(PolicyStatus { policy, standing, verdict });
+            }
+        }
+        decision
     }
 
     /// The store's time when it decided.

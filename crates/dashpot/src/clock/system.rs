@@ -72,6 +72,13 @@ impl SystemClock {
             self.look();
         }
         let (course, monotonic) = self.course.read(|| self.monotonic());
+        if course.has_caught_up(monotonic)
+            && let Some(_steering) = self.steering.try_lock()
+        {
+            // It is the same course as long as nobody else steers.
+            let course = self.course.change(|course| course.caught_up(self.monotonic()));
+            self.offset.store(course.offset(), Ordering::Release);
+        }
         Timestamp::from_nanos(course.at(monotonic))
     }
 
@@ -195,6 +202,20 @@ impl Course {
         if self.ahead == 0 { self.shown.wrapping_sub(self.from) } else { STEERED }
     }
 
+    /// Whether all of what it was ahead has been held back.
+    fn has_caught_up(&self, monotonic: u64) -> bool {
+        self.ahead > 0 && monotonic.saturating_sub(self.from) / SLEW >= self.ahead
+    }
+
+    /// The same course, told from now on, and ahead of the wall by nothing if it has caught up.
+    fn caught_up(&self, monotonic: u64) -> Self {
+        let ahead = if self.has_caught_up(monotonic) { 0 } else { self.ahead };
+        match ahead {
+            0 => Self { from: monotonic, shown: self.at(monotonic), ahead },
+            _ => *self,
+        }
+    }
+
     fn steer(&self, monotonic: u64, wall: u64) -> Self {
         let shown = self.at(monotonic);
         Self { from: monotonic, shown: shown.max(wall), ahead: shown.saturating_sub(wall) }
@@ -240,6 +261,29 @@ mod tests {
         let course = started_at(100 * SECOND).steer(0, 99 * SECOND);
         assert_eq!(course.at(8 * SECOND), 107 * SECOND);
         assert_eq!(course.at(9 * SECOND), 108 * SECOND);
+    }
+
+    #[test]
+    fn it_keeps_its_pace_again_as_soon_as_it_has_caught_up() {
+        let course = started_at(100 * SECOND).steer(0, 99 * SECOND);
+        assert_eq!(course.caught_up(8 * SECOND - 1), course);
+        let after = course.caught_up(9 * SECOND);
+        assert_eq!(after, Course { from: 9 * SECOND, shown: 108 * SECOND, ahead: 0 });
+        assert_eq!(after.at(10 * SECOND), course.at(10 * SECOND));
+    }
+
+    #[test]
+    fn a_clock_that_was_steered_adds_one_number_again() {
+        let clock = SystemClock::new();
+        // A microsecond ahead of the wall, long ago.
+        clock.course.change(|course| Course { ahead: 1000, ..course });
+        clock.offset.store(STEERED, Ordering::Relaxed);
+        while clock.offset.load(Ordering::Relaxed) == STEERED {
+            clock.now();
+        }
+        let monotonic = clock.monotonic();
+        let offset = clock.offset.load(Ordering::Relaxed);
+        assert_eq!(clock.course.load().at(monotonic), offset.wrapping_add(monotonic));
     }
 
     #[test]

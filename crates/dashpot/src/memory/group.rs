@@ -189,53 +189,65 @@ impl<const WORDS: usize> Glance<'_, WORDS> {
 /// A [`Glance`] of however many words.
 #[derive(Clone, Copy)]
 pub(super) struct AnyGlance<'p> {
-    group: Group<'p>,
+    lock: &'p AtomicU64,
     sequence: u64,
     words: &'p [AtomicU64],
-    state: Words,
+    pub(super) state: Words,
 }
 
 impl<'p, const WORDS: usize> From<Glance<'p, WORDS>> for AnyGlance<'p> {
-    #[inline]
+    #[inline(always)]
     fn from(glance: Glance<'p, WORDS>) -> Self {
         let mut state = Words::default();
         for (word, value) in state.iter_mut().zip(glance.state) {
             *word = value;
         }
-        Self { group: glance.group, sequence: glance.sequence, words: glance.words, state }
+        let Glance { group, sequence, words, .. } = glance;
+        Self { lock: group.lock, sequence, words, state }
     }
 }
 
-impl<'p> AnyGlance<'p> {
+impl AnyGlance<'_> {
     /// Where its group is.
-    pub(super) fn group(&self) -> usize {
-        self.group.address()
+    #[inline(always)]
+    pub(super) fn address(&self) -> usize {
+        std::ptr::from_ref(self.lock).addr()
     }
 
     /// How many words it has.
+    #[inline(always)]
     pub(super) fn len(&self) -> usize {
         self.words.len()
     }
 
-    pub(super) fn state(&self) -> Words {
-        self.state
-    }
-
     /// Whether nothing changed since it was copied.
+    #[inline(always)]
     pub(super) fn is_still(&self) -> bool {
-        self.group.is_still(self.sequence)
+        fence(Ordering::Acquire);
+        self.lock.load(Ordering::Relaxed) == self.sequence
     }
 
     /// Locks its group, if nothing changed since it was copied.
-    pub(super) fn try_lock(&self) -> Option<LockedGroup<'p>> {
-        self.group.try_lock(self.sequence)
+    #[inline(always)]
+    pub(super) fn try_lock(&self) -> bool {
+        let (free, held) = (self.sequence, self.sequence | LOCKED);
+        let locked = self.lock.compare_exchange(free, held, Ordering::Acquire, Ordering::Relaxed);
+        fence(Ordering::Release);
+        locked.is_ok()
     }
 
     /// Writes another state. For those who have locked its group.
+    #[inline(always)]
     pub(super) fn write(&self, state: Words) {
         for (word, value) in self.words.iter().zip(state) {
             word.store(value, Ordering::Relaxed);
         }
+    }
+
+    /// Lets others in again. For those who have locked its group.
+    #[inline(always)]
+    pub(super) fn unlock(&self) {
+        self.lock.store(self.sequence.wrapping_add(CHANGE), Ordering::Release);
     }
 }
 

@@ -3,15 +3,13 @@
 
 use std::{ptr, slice};
 
-use smallvec::SmallVec;
-
 use super::MemoryStore;
 use super::directory::Spot;
-use super::group::{AnyGlance, LockedGroup, Words};
+use super::group::{AnyGlance, Words};
 use super::page::DEFINITION_BITS;
 use super::table::{Home, Table};
-use crate::algorithm::{ASIDE, Judgement, Verdict};
-use crate::{Check, Decision, Key};
+use crate::algorithm::{ASIDE, Engine, Judgement, Verdict};
+use crate::{Check, Decision, Timestamp};
 
 /// How often a check tries to get by without holding its key.
 const ATTEMPTS: usize = 4;
@@ -81,132 +79,153 @@ impl MemoryStore {
     /// Decides a few checks at once, quickly if all their keys have slots and nothing is special
     /// about them.
     pub(super) fn decide_few<'p>(&self, checks: &[Check<'p, '_>]) -> Decision<'p> {
-        for _ in 0..ATTEMPTS {
-            match self.try_few(checks) {
-                Few::Decided(decision) => return decision,
-                Few::Changed => {}
-                Few::Special => break,
+        // By their number, so that loops over them are none: whatever grows or goes round takes
+        // longer than all that is done here.
+        match checks {
+            [_, _] => self.decide_some::<2>(checks),
+            [_, _, _] => self.decide_some::<3>(checks),
+            [_, _, _, _] => self.decide_some::<4>(checks),
+            _ => self.decide_gated(checks),
+        }
+    }
+
+    fn decide_some<'p, const N: usize>(&self, checks: &[Check<'p, '_>]) -> Decision<'p> {
+        let Some(few) = checks.first_chunk::<N>() else {
+            return self.decide_gated(checks);
+        };
+        'attempts: for _ in 0..ATTEMPTS {
+            let Some(views) = self.views(few) else {
+                break;
+            };
+            // Two keys in one group, or one key twice, are for those who hold them.
+            let mut order = views.each_ref().map(|view| view.glance.address());
+            order.sort_unstable();
+            if !order.is_sorted_by(|one, next| one < next) {
+                break;
             }
+
+            let now = self.now();
+            let mut words = views.map(|view| view.glance.state);
+            let mut judged = [Judgement::NONE; N];
+            let mut allowed = true;
+            for (((judged, words), view), check) in
+                judged.iter_mut().zip(&mut words).zip(&views).zip(few)
+            {
+                let engine = &check.policy.definition().engine;
+                let words = words.get_mut(..view.glance.len()).unwrap_or_default();
+                let cost = check.cost.units();
+                *judged = match engine.judge_short(words, now, cost) {
+                    Some(judged) => judged,
+                    None => match engine.judge(words, now, cost) {
+                        Some(judged) => judged,
+                        None => break 'attempts,
+                    },
+                };
+                allowed &= judged.is_allowed();
+            }
+            let is_done = match allowed {
+                true => View::replace_all(&views, order, words),
+                false => views.iter().all(View::is_still),
+            };
+            if !is_done {
+                continue;
+            }
+            if !allowed {
+                for ((judged, view), check) in judged.iter_mut().zip(&views).zip(few) {
+                    // Nothing was taken: who would have passed stands as before.
+                    if judged.is_allowed()
+                        && let Some(peek) = view.peek(&check.policy.definition().engine, now)
+                    {
+                        *judged = peek;
+                    }
+                }
+            }
+            let answers = few.iter().zip(&judged);
+            return Decision::several(
+                now,
+                answers.map(|(check, one)| (check.policy, one.standing, one.verdict)),
+            );
         }
         self.decide_gated(checks)
     }
 
-    #[inline]
-    fn try_few<'p>(&self, checks: &[Check<'p, '_>]) -> Few<'p> {
-        let mut views: SmallVec<[View<'p>; 4]> = SmallVec::new();
-        let mut last: Option<(Key<'_>, u64)> = None;
-        for check in checks {
-            let Some((table, bits)) = Home::of(check.policy, self.number) else {
-                return Few::Special;
-            };
+    /// The slots of these checks, if all of them are ordinary ones.
+    #[inline(always)]
+    fn views<'p, const N: usize>(&self, checks: &[Check<'p, '_>; N]) -> Option<[View<'p>; N]> {
+        let first = checks.first()?;
+        let mut hash = self.mark(first.key);
+        let mut views = [self.view(first, hash)?; N];
+        for (view, [before, check]) in views.iter_mut().skip(1).zip(checks.array_windows()) {
             // Several limits of one caller are usual; its key is hashed once.
-            let hash = match last {
-                Some((key, hash)) if ptr::eq(key.as_bytes(), check.key.as_bytes()) => hash,
-                _ => self.mark(check.key),
-            };
-            last = Some((check.key, hash));
-            let Some(view) = View::of(table, hash & !DEFINITION_BITS | bits) else {
-                return Few::Special;
-            };
-            // Two keys in one group, or one key twice, are for those who hold them; so are peeks.
-            let is_known = |known: &View<'_>| known.glance.group() == view.glance.group();
-            if check.cost.units() == 0 || views.iter().any(is_known) {
-                return Few::Special;
+            if !ptr::eq(before.key.as_bytes(), check.key.as_bytes()) {
+                hash = self.mark(check.key);
             }
-            views.push(view);
+            *view = self.view(check, hash)?;
         }
-
-        let now = self.now();
-        let mut judged: SmallVec<[Judgement; 4]> = SmallVec::new();
-        for (check, view) in checks.iter().zip(&mut views) {
-            let engine = &check.policy.definition().engine;
-            let words = view.words.get_mut(..view.glance.len()).unwrap_or_default();
-            let cost = check.cost.units();
-            match engine.judge_short(words, now, cost).or_else(|| engine.judge(words, now, cost)) {
-                Some(one) => judged.push(one),
-                None => return Few::Special,
-            }
-        }
-        let allowed = judged.iter().all(|one| matches!(one.verdict, Verdict::Allow { .. }));
-        let is_done =
-            if allowed { View::replace_all(&views) } else { views.iter().all(View::is_still) };
-        if !is_done {
-            return Few::Changed;
-        }
-        if !allowed {
-            // Nothing was taken: those who would have passed stand as they stood.
-            for ((check, view), one) in checks.iter().zip(&views).zip(&mut judged) {
-                if matches!(one.verdict, Verdict::Allow { .. }) {
-                    let engine = &check.policy.definition().engine;
-                    let mut words = view.glance.state();
-                    let words = words.get_mut(..view.glance.len()).unwrap_or_default();
-                    if let Some(peek) = engine.judge(words, now, 0) {
-                        *one = Judgement { verdict: Verdict::ALLOW, ..peek };
-                    }
-                }
-            }
-        }
-        let statuses = checks.iter().zip(judged);
-        Few::Decided(Decision::several(
-            now,
-            statuses.map(|(check, one)| (check.policy, one.standing, one.verdict)),
-        ))
+        Some(views)
     }
-}
 
-/// What came of an attempt to decide a few checks.
-#[expect(clippy::large_enum_variant, reason = "it lives for a moment, and never on the heap")]
-enum Few<'p> {
-    Decided(Decision<'p>),
-    /// Something changed meanwhile.
-    Changed,
-    /// One of the keys needs to be held.
-    Special,
-}
-
-/// A key's slot as it was seen, and what is to become of it.
-struct View<'t> {
-    table: &'t Table,
-    spot: Spot<'t>,
-    glance: AnyGlance<'t>,
-    words: Words,
-}
-
-impl<'t> View<'t> {
-    /// The slot with this very mark, if it is an ordinary one.
-    #[inline]
-    fn of(table: &'t Table, mark: u64) -> Option<Self> {
+    #[inline(always)]
+    fn view<'p>(&self, check: &Check<'p, '_>, hash: u64) -> Option<View<'p>> {
+        let (table, bits) = Home::of(check.policy, self.number)?;
+        let mark = hash & !DEFINITION_BITS | bits;
         let spot = table.directory().spot(mark, &table.pool)?;
-        let glance = match table.shape().slot {
+        let glance: AnyGlance<'_> = match table.shape().slot {
             2 => spot.page.glance::<1>(mark)?.into(),
             3 => spot.page.glance::<2>(mark)?.into(),
             _ => spot.page.glance::<3>(mark)?.into(),
         };
-        let words = AnyGlance::state(&glance);
-        (words.first() != Some(&ASIDE)).then_some(Self { table, spot, glance, words })
+        if check.cost.units() == 0 || glance.state.first() == Some(&ASIDE) {
+            return None;
+        }
+        Some(View { table, spot, glance })
+    }
+}
+
+/// A key's slot as it was seen.
+#[derive(Clone, Copy)]
+struct View<'t> {
+    table: &'t Table,
+    spot: Spot<'t>,
+    glance: AnyGlance<'t>,
+}
+
+impl View<'_> {
+    fn peek(&self, engine: &Engine, now: Timestamp) -> Option<Judgement> {
+        let mut words = self.glance.state;
+        engine.judge(words.get_mut(..self.glance.len())?, now, 0)
     }
 
-    #[inline]
+    #[inline(always)]
     fn is_still(&self) -> bool {
         self.glance.is_still() && self.table.directory().is_still(&self.spot)
     }
 
     /// Writes all of them, if none has changed. They are locked in the order of their addresses, as
     /// everywhere, and nobody waits for a lock while he has another.
-    #[inline]
-    fn replace_all(views: &[Self]) -> bool {
-        let mut order: SmallVec<[&Self; 4]> = views.iter().collect();
-        order.sort_unstable_by_key(|view| view.glance.group());
-        let mut locked: SmallVec<[LockedGroup<'t>; 4]> = SmallVec::new();
-        for view in order {
-            match view.glance.try_lock() {
-                Some(one) if view.table.directory().is_still(&view.spot) => locked.push(one),
-                _ => return false,
+    #[inline(always)]
+    fn replace_all<const N: usize>(
+        views: &[Self; N],
+        order: [usize; N],
+        words: [Words; N],
+    ) -> bool {
+        let mut locked = 0;
+        let mut unchanged = true;
+        for address in order {
+            for view in views.iter().filter(|view| view.glance.address() == address) {
+                unchanged = unchanged && view.glance.try_lock();
+                locked += usize::from(unchanged);
+                unchanged = unchanged && view.table.directory().is_still(&view.spot);
             }
         }
-        for view in views {
-            view.glance.write(view.words);
+        for (view, words) in views.iter().zip(words).filter(|_| unchanged) {
+            view.glance.write(words);
         }
-        true
+        for address in order.iter().take(locked) {
+            for view in views.iter().filter(|view| view.glance.address() == *address) {
+                view.glance.unlock();
+            }
+        }
+        unchanged
     }
 }
