@@ -5,6 +5,7 @@ use std::hint::black_box;
 
 use dashpot::{Check, MemoryStore, Policy};
 
+use super::dashpot::capped_store;
 use super::policy;
 use crate::peer::{Peer, Rate, Setup};
 
