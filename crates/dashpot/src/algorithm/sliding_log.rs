@@ -138,7 +138,13 @@ impl Enforce for SlidingLog {
         match log.entries.back_mut() {
             // The same instant; or all of the newest entry was given back.
             Some(newest) if newest.at == at || newest.upto == kept => *newest = Entry { at, upto },
-            _ => log.entries.push_back(Entry { at, upto }),
+            _ => {
+                // By half, not by all: most of what a log takes is its entries.
+                if log.entries.len() == log.entries.capacity() {
+                    log.entries.reserve_exact(log.entries.len() / 2 + 1);
+                }
+                log.entries.push_back(Entry { at, upto });
+            }
         }
         log.forget(upto.saturating_sub(MOST).max(log.before));
     }

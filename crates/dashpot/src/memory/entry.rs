@@ -3,23 +3,27 @@
 use std::time::Duration;
 
 use super::MemoryStore;
+use super::group::Words;
 use super::kept::Kept;
 use super::overflow::Overflow;
 use super::place::Place;
 use super::sync::Ordering;
-use super::table::{Insertion, Seat, Vacancy};
+use super::table::{Insertion, Seat, Table, Vacancy};
 use crate::{Policy, Timestamp};
 
 /// How many stretches of slots are swept for a new key, and for one that finds no room.
 const SWEEPS: usize = 1;
 const SWEEPS_FOR_ROOM: usize = 16;
 
+/// For how many new keys there is a sweep: few enough that it overtakes growth.
+const SWEPT_FOR: u64 = 4;
+
 /// The size from which on pages are swept before there is need to.
 const WORTH_SWEEPING: usize = 2;
 
 /// How long a key must have been idle to make room while there is room enough. It may be back soon,
 /// and to put it in again costs more than to have kept it.
-const GRACE: Duration = Duration::from_secs(10);
+const GRACE: Duration = Duration::from_secs(1);
 
 impl MemoryStore {
     /// Gives a key a slot. False if it is to be counted in its overflow cell, which is then open.
@@ -33,11 +37,10 @@ impl MemoryStore {
         let cell = Overflow::cell(table.number(), mark);
         let is_taken = || !force && self.overflow.is_busy(cell, now);
         let vacancy = |idle_since| Vacancy { is_taken: &is_taken, force, idle_since };
-        // Before, because the new key is idle until it is charged.
         let idle_since = now.before(GRACE);
-        self.sweep(idle_since, SWEEPS);
+        self.sweep_for(mark, idle_since);
         match table.insert(mark, vacancy(idle_since)) {
-            Insertion::Done => return true,
+            Insertion::Done | Insertion::Known => return true,
             Insertion::Overflowed => {}
             Insertion::Full | Insertion::NoPlace => {
                 self.sweep(now, SWEEPS_FOR_ROOM);
@@ -49,6 +52,25 @@ impl MemoryStore {
         self.pool.counters.overflowed.fetch_add(1, Ordering::Relaxed);
         self.overflow.open(cell, definition);
         false
+    }
+
+    /// Gives a key a slot in which its first units are taken already, if that is all there is to it.
+    #[inline(never)]
+    pub(super) fn insert_charged(&self, table: &Table, mark: u64, words: Words) -> bool {
+        let now = self.now();
+        let cell = Overflow::cell(table.number(), mark);
+        let is_taken = || self.overflow.is_busy(cell, now);
+        let idle_since = now.before(GRACE);
+        self.sweep_for(mark, idle_since);
+        let vacancy = Vacancy { is_taken: &is_taken, force: false, idle_since };
+        table.insert_with(mark, words, vacancy) == Insertion::Done
+    }
+
+    /// Sweeps a little, for every so many new keys.
+    fn sweep_for(&self, mark: u64, idle_since: Timestamp) {
+        if (mark >> 6) % SWEPT_FOR == 0 {
+            self.sweep(idle_since, SWEEPS);
+        }
     }
 
     /// Forgets keys that have been idle since then, wherever they are, a few at a time.

@@ -10,9 +10,8 @@ use crate::Timestamp;
 /// Keys get pages with room for one and a half as many.
 const ROOM: (usize, usize) = (3, 2);
 
-/// Groups a sweep looks at before it lets others get on. More slots than one, so that it overtakes
-/// growth.
-const SWEPT: usize = 4;
+/// Groups a sweep looks at before it lets others get on.
+const SWEPT: usize = 8;
 
 impl Table {
     /// Moves the keys of a page that has no place for another to one that has, or to two. Whoever

@@ -8,9 +8,9 @@ use super::sync::{AtomicU32, AtomicU64, AtomicUsize, Backoff, Mutex, Ordering, f
 /// Words in a cache line.
 pub(super) const LINE: usize = 8;
 
-/// The sizes pages come in, in cache lines. The last steps are small, so that a growing table is
-/// never much less than 60 % full.
-pub(super) const SIZES: [usize; 9] = [2, 4, 8, 16, 32, 64, 128, 192, 256];
+/// The sizes pages come in, in cache lines. A page of the last size splits into two of the same, so
+/// that a large table has no others, and none that nobody can use.
+pub(super) const SIZES: [usize; 7] = [2, 4, 8, 16, 32, 64, 128];
 
 /// The most groups a search looks at. In pages that are not too full, nearly all keys are in the
 /// first.

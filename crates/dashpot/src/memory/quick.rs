@@ -45,7 +45,7 @@ impl MemoryStore {
                 break;
             };
             let Some(glance) = spot.page.glance::<WORDS>(mark) else {
-                break;
+                return self.decide_new(table, mark, check);
             };
             let mut state = glance.state;
             if state.first() == Some(&ASIDE) {
@@ -72,6 +72,23 @@ impl MemoryStore {
             if commit(state, verdict) {
                 return Decision::one(now, check.policy, standing, verdict);
             }
+        }
+        self.decide_gated(slice::from_ref(check))
+    }
+
+    /// Decides a check on a key that has no slot yet, if that is all there is to it.
+    #[cold]
+    fn decide_new<'p>(&self, table: &Table, mark: u64, check: &Check<'p, '_>) -> Decision<'p> {
+        let (engine, cost) = (&check.policy.definition().engine, check.cost.units());
+        let (now, mut words) = (self.now(), Words::default());
+        let is_known = mark & DEFINITION_BITS != 0;
+        if let Some(Judgement { verdict: verdict @ Verdict::Allow { .. }, standing }) =
+            engine.judge(table.state_words_mut(&mut words), now, cost)
+            && is_known
+            && cost > 0
+            && self.insert_charged(table, mark, words)
+        {
+            return Decision::one(now, check.policy, standing, verdict);
         }
         self.decide_gated(slice::from_ref(check))
     }

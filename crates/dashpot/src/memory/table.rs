@@ -245,6 +245,14 @@ impl Table {
 
     /// Gives a key a slot, fresh, in the place of an empty or an idle one.
     pub(super) fn insert(&self, mark: u64, vacancy: Vacancy<'_>) -> Insertion {
+        match self.insert_with(mark | NEWBORN, Words::default(), vacancy) {
+            Insertion::Known => Insertion::Done,
+            inserted => inserted,
+        }
+    }
+
+    /// Gives a key a slot with this mark and state.
+    pub(super) fn insert_with(&self, mark: u64, words: Words, vacancy: Vacancy<'_>) -> Insertion {
         loop {
             let Some(spot) = self.directory.spot(mark, &self.pool) else {
                 return Insertion::Full;
@@ -254,7 +262,7 @@ impl Table {
                 continue;
             }
             spot.page.changing();
-            let inserted = self.insert_here(&spot, mark, vacancy);
+            let inserted = self.insert_here(&spot, (mark, words), vacancy);
             spot.page.changed();
             match inserted {
                 Insertion::NoPlace => {
@@ -267,26 +275,30 @@ impl Table {
         }
     }
 
-    fn insert_here(&self, spot: &Spot<'_>, mark: u64, vacancy: Vacancy<'_>) -> Insertion {
+    fn insert_here(
+        &self,
+        spot: &Spot<'_>,
+        newcomer: (u64, Words),
+        vacancy: Vacancy<'_>,
+    ) -> Insertion {
         // Who charges an overflow cell says so before he looks at the version of the page, and it
         // has changed by now. So one of us sees the other.
         fence(Ordering::SeqCst);
         if (vacancy.is_taken)() {
             return Insertion::Overflowed;
         }
-        let page = spot.page;
+        let (page, (mark, words)) = (spot.page, newcomer);
         let mut backoff = Backoff::default();
-        while !matches!(page.find(mark, self.shape), Search::Missing) {
-            if matches!(page.find(mark, self.shape), Search::Found(_)) {
-                return Insertion::Done;
+        loop {
+            match page.find(mark, self.shape) {
+                Search::Found(_) => return Insertion::Known,
+                Search::Missing => break,
+                Search::Busy => backoff.wait(),
             }
-            backoff.wait();
         }
-        let fresh = mark | NEWBORN;
         for group in page.search(mark, self.shape) {
             let mut locked = lock(group);
-            let copies = || locked.group().copies();
-            if let Some(empty) = copies().find(|copied| copied.mark == 0) {
+            if let Some(empty) = group.copies().find(|copied| copied.mark == 0) {
                 // Beyond this, searches take long.
                 if page.keys() >= self.slots(page.size()) * 7 / 8 {
                     break;
@@ -294,16 +306,14 @@ impl Table {
                 if vacancy.force {
                     self.pool.force();
                 } else if !self.pool.reserve() {
-                    return self.replace_idle(locked, fresh, vacancy.idle_since);
+                    let replaced = self.replace_idle(&locked, newcomer, vacancy.idle_since);
+                    return if replaced { Insertion::Done } else { Insertion::Full };
                 }
                 page.set_keys(page.keys() + 1);
-                locked.write(empty.slot, fresh, Words::default());
+                locked.write(empty.slot, mark, words);
                 return Insertion::Done;
             }
-            if let Some(idle) = copies().find(|copied| self.is_idle(copied, vacancy.idle_since)) {
-                self.clear(&locked, &idle);
-                locked.write(idle.slot, fresh, Words::default());
-                self.pool.counters.reclaimed.fetch_add(1, Ordering::Relaxed);
+            if self.replace_idle(&locked, newcomer, vacancy.idle_since) {
                 return Insertion::Done;
             }
             locked.spill();
@@ -315,16 +325,21 @@ impl Table {
         }
     }
 
-    /// Puts a key in the place of an idle one of this group, if there is any.
-    fn replace_idle(&self, locked: LockedGroup<'_>, fresh: u64, now: Timestamp) -> Insertion {
+    /// Puts a key in the place of one of this group that has been idle since then, if there is any.
+    fn replace_idle(
+        &self,
+        locked: &LockedGroup<'_>,
+        (mark, words): (u64, Words),
+        idle_since: Timestamp,
+    ) -> bool {
         let mut copies = locked.group().copies().filter(|copied| copied.mark != 0);
-        let Some(idle) = copies.find(|copied| self.is_idle(copied, now)) else {
-            return Insertion::Full;
+        let Some(idle) = copies.find(|copied| self.is_idle(copied, idle_since)) else {
+            return false;
         };
-        self.clear(&locked, &idle);
-        locked.write(idle.slot, fresh, Words::default());
+        self.clear(locked, &idle);
+        locked.write(idle.slot, mark, words);
         self.pool.counters.reclaimed.fetch_add(1, Ordering::Relaxed);
-        Insertion::Done
+        true
     }
 }
 
@@ -344,6 +359,8 @@ pub(super) struct Vacancy<'r> {
 pub(super) enum Insertion {
     /// The key has a slot.
     Done,
+    /// It has one already.
+    Known,
     /// It has to stay in its overflow cell.
     Overflowed,
     /// There are as many keys as there may be.
