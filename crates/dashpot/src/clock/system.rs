@@ -22,6 +22,9 @@ const STEERED: u64 = u64::MAX;
 /// clock: if that was set forward (or the machine slept), the step is taken at once; if it was set
 /// back, time runs an eighth slower until the two agree again.
 ///
+/// Between threads it may differ by a fraction of a microsecond, because processors read their
+/// counters ahead of what precedes; to hold them back would take as long as a check does.
+///
 /// Reading it writes nothing that threads share, but for the one reading a second that looks at the
 /// wall clock.
 #[derive(Debug)]
@@ -228,6 +231,9 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
+    /// Nanoseconds by which a reading may precede what stands before it in the program.
+    const READ_AHEAD: u64 = 2_000;
+
     fn started_at(shown: u64) -> Course {
         Course { from: 0, shown, ahead: 0 }
     }
@@ -321,18 +327,21 @@ mod tests {
         drop(busy);
     }
 
-    /// However often the course changes, and to whatever pace, what one thread has seen is never
-    /// ahead of what another sees later.
+    /// However often the course changes, and to whatever pace, time does not run back in a thread,
+    /// and what another thread has seen is ahead by no more than a processor reads ahead.
     #[test]
-    fn time_does_not_run_back_between_threads_while_it_is_steered() {
+    fn time_does_not_run_back_while_it_is_steered() {
         let clock = SystemClock::new();
         let latest = AtomicU64::new(0);
         std::thread::scope(|scope| {
             let read = || {
+                let mut last = 0;
                 for _ in 0..200_000 {
                     let seen = latest.load(Ordering::SeqCst);
                     let now = clock.now().as_nanos();
-                    assert!(now >= seen, "{} ns back", seen - now);
+                    assert!(now >= last, "{} ns back", last - now);
+                    assert!(now + READ_AHEAD >= seen, "{} ns behind", seen - now);
+                    last = now;
                     latest.fetch_max(now, Ordering::SeqCst);
                 }
             };

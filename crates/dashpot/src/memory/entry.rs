@@ -68,7 +68,7 @@ impl MemoryStore {
 
     /// Sweeps a little, for every so many new keys.
     fn sweep_for(&self, mark: u64, idle_since: Timestamp) {
-        if (mark >> 6) % SWEPT_FOR == 0 {
+        if (mark >> 6).is_multiple_of(SWEPT_FOR) {
             self.sweep(idle_since, SWEEPS);
         }
     }
