@@ -30,10 +30,14 @@
 //! (longer ones are told as that). If the clock goes back, nothing breaks, and no key has more than
 //! before. All this is held to a slow, exact model by property tests.
 //!
-//! **Cost.** A check is O(1) in the number of keys (a sliding log: O(log L) in its limit), takes
-//! one lock per policy and key, and allocates nothing for up to four checks on known keys (but where
-//! a sliding log grows or a calendar window begins). Keys that are as good as new make room for
-//! others, a few at each insertion; keys that are owed a limit are never forgotten.
+//! **Cost.** A check is O(1) in the number of keys (a sliding log: O(log L) in its limit), writes
+//! nothing that threads share if it is denied (a sliding log aside), and allocates nothing for up to
+//! four checks on known keys (but where a sliding log grows or a calendar window begins).
+//!
+//! **Memory.** No more keys than [`max_keys`](MemoryStoreBuilder::max_keys). Keys that are as good as
+//! new make room for others, a few at a time; keys that are owed a limit are never forgotten, and
+//! newcomers without room are counted together, too strictly rather than too generously. What is
+//! remembered can [outlive the process](MemoryStoreBuilder::build_from).
 //!
 //! **No panic** is reachable through the public interface, whatever the input.
 //!
