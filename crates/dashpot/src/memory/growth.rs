@@ -3,7 +3,7 @@
 use super::directory::Spot;
 use super::group::{Copied, Group};
 use super::page::{LINE, Page, SIZES, lock};
-use super::sync::Ordering;
+use super::sync::{MutexGuard, Ordering};
 use super::table::Table;
 use crate::Timestamp;
 
@@ -97,7 +97,7 @@ impl Table {
     fn settle_in(&self, moving: &[Copied], mark: u64, depth: u32, least: usize) -> bool {
         let wanted = ((moving.len() + 1) * ROOM.0 / ROOM.1).max(least);
         for size in (0..SIZES.len()).filter(|&size| self.slots(size) >= wanted) {
-            if let Some(number) = self.settle_one(moving, mark, depth, size) {
+            if let Some((number, _structure)) = self.settle_one(moving, mark, depth, size) {
                 let _growth = self.growth.lock();
                 return self.directory().lead(mark, depth, number);
             }
@@ -110,13 +110,20 @@ impl Table {
             && self.settle_in(&ones, mark | bit, depth + 1, 0)
     }
 
-    /// Puts keys into a new page. None if one of them finds no place there.
-    fn settle_one(&self, moving: &[Copied], mark: u64, depth: u32, size: usize) -> Option<u32> {
-        let number = self.pool.take(size, self.shape(), self.number(), (mark, depth))?;
+    /// Puts keys into a new page, and holds it. None if one of them finds no place there.
+    fn settle_one(
+        &self,
+        moving: &[Copied],
+        mark: u64,
+        depth: u32,
+        size: usize,
+    ) -> Option<(u32, MutexGuard<'_, ()>)> {
+        let taken = self.pool.take(size, self.shape(), self.number(), (mark, depth));
+        let (number, structure) = taken?;
         let page = self.pool.page(number)?;
         page.set_keys(moving.len());
         if moving.iter().all(|copied| self.settle_key(page, copied)) {
-            return Some(number);
+            return Some((number, structure));
         }
         for group in self.groups_of(page) {
             lock(group).retire();

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use super::group::Shape;
 use super::page::{LINE, Page, SIZES};
-use super::sync::{AtomicU32, AtomicU64, AtomicUsize, Mutex, Ordering};
+use super::sync::{AtomicU32, AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// Pages in the first chunk; each chunk has twice as many as the one before.
 const FIRST_CHUNK: u32 = 8;
@@ -62,21 +62,25 @@ impl Pool {
         let _ = self.hand.compare_exchange(from, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// An empty page for the table of this number; none if there are no numbers left.
+    /// An empty page for the table of this number, held: it is not to be swept until a directory
+    /// leads to it. None if there are no numbers left.
     pub(super) fn take(
         &self,
         size: usize,
         shape: Shape,
         owner: u32,
         prefix: (u64, u32),
-    ) -> Option<u32> {
+    ) -> Option<(u32, MutexGuard<'_, ()>)> {
         let free = self.free.lock().get_mut(size).and_then(|free| list(free, shape).pop());
         let number = match free {
             Some(number) => number,
             None => self.make(size)?,
         };
-        self.page(number)?.renew(shape, owner, prefix);
-        Some(number)
+        let page = self.page(number)?;
+        // Whoever else holds it lets it go as soon as he sees that it is nobody's.
+        let structure = page.structure.lock();
+        page.renew(shape, owner, prefix);
+        Some((number, structure))
     }
 
     /// Takes back a page that no directory leads to any more and whose groups are all retired.

@@ -53,7 +53,7 @@ impl Table {
     /// An empty table; none if there are no pages left.
     pub(super) fn new(number: u32, definition: &Arc<Definition>, pool: Arc<Pool>) -> Option<Self> {
         let shape = Shape::of(definition.engine.words());
-        let page = pool.take(0, shape, number, (0, 0))?;
+        let (page, _) = pool.take(0, shape, number, (0, 0))?;
         let table = Self {
             number,
             shape,
