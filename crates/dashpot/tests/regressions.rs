@@ -200,3 +200,14 @@ fn a_permit_taken_by_a_clock_behind_a_reset_comes_back() {
     scene.store.settle_now(&scene.reserve(&one, 1), 0.into());
     assert!(scene.take(&one, 1));
 }
+
+/// Of two keys of one call that both found no room, the second dropped the first one's cell, which
+/// was open but not charged yet, and the call waited for it for ever.
+#[test]
+fn several_keys_of_one_call_find_no_room() {
+    let store = MemoryStore::builder().clock(ManualClock::default()).max_keys(0).build();
+    let policy = policy("1/h", Algorithm::TokenBucket);
+    let both = [Check::new(&policy, "a"), Check::new(&policy, "b")];
+    assert!(store.decide_now(&both).is_allowed());
+    assert!(!store.decide_now(&both).is_allowed());
+}

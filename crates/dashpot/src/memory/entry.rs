@@ -26,10 +26,10 @@ const WORTH_SWEEPING: usize = 2;
 const GRACE: Duration = Duration::from_secs(1);
 
 impl MemoryStore {
-    /// Gives a key a slot. False if it is to be counted in its overflow cell, which is then open.
+    /// Gives a key a slot. False if it is to be counted in its overflow cell.
     #[cold]
     pub(super) fn insert(&self, place: &mut Place<'_>, force: bool) -> bool {
-        let (mark, definition) = (place.mark, place.policy.definition());
+        let mark = place.mark;
         let Some(table) = self.table_for(place) else {
             return true; // There is no memory left to have a table in; there is none to go on with.
         };
@@ -50,7 +50,6 @@ impl MemoryStore {
             }
         }
         self.pool.counters.overflowed.fetch_add(1, Ordering::Relaxed);
-        self.overflow.open(cell, definition);
         false
     }
 

@@ -101,18 +101,20 @@ impl<'t> Hold<'t> {
             }
         }
         if sources.iter().any(|source| matches!(source, Source::Cell(..))) {
-            hold.cells = Some(overflow.lock());
+            let mut cells = overflow.lock();
+            for source in sources {
+                if let Source::Cell(table, mark, _) = source
+                    && let Some(definition) = table.first_definition()
+                {
+                    let cell = Overflow::cell(table.number(), *mark);
+                    overflow.open(&mut cells, cell, definition);
+                }
+            }
+            hold.cells = Some(cells);
             // The cells are open, and everybody who inserts sees it or is seen by us.
             fence(Ordering::SeqCst);
         }
-        let is_open = |source: &Source<'t>| match (source, &hold.cells) {
-            (Source::Cell(table, mark, _), Some(cells)) => {
-                cells.contains(Overflow::cell(table.number(), *mark))
-            }
-            _ => true,
-        };
-        let unchanged = sources.iter().all(|source| source.is_still_absent() && is_open(source));
-        unchanged.then_some(hold)
+        sources.iter().all(Source::is_still_absent).then_some(hold)
     }
 
     /// Takes a key's state out, to be put back.

@@ -59,15 +59,20 @@ impl Overflow {
         cells.kept.get(&cell).is_some_and(|kept| !kept.is_idle(now))
     }
 
-    /// Makes a cell, fresh, if there is none.
-    pub(super) fn open(&self, cell: Cell, definition: &Arc<Definition>) {
-        let mut cells = self.lock();
-        let Cells { kept, round } = &mut *cells;
+    /// A cell, fresh if there was none. It is there as long as the cells are locked: whoever looks at
+    /// them next may drop one that is not charged.
+    pub(super) fn open<'c>(
+        &self,
+        cells: &'c mut Cells,
+        cell: Cell,
+        definition: &Arc<Definition>,
+    ) -> &'c mut Kept {
+        let Cells { kept, round } = cells;
         kept.entry(cell).or_insert_with(|| {
             self.used.fetch_add(1, Ordering::SeqCst);
             round.push_back(cell);
             Kept::fresh(definition.clone())
-        });
+        })
     }
 
     /// Looks at all cells of a table.
@@ -81,10 +86,9 @@ impl Overflow {
 
     /// Counts what somebody else has used in a cell, too.
     pub(super) fn add(&self, cell: Cell, other: &Kept, now: Timestamp) {
-        self.open(cell, &other.definition);
-        if let Some(kept) = self.lock().get_mut(cell) {
-            kept.charge(now, other.definition.engine.used(&other.state, now));
-        }
+        let mut cells = self.lock();
+        let kept = self.open(&mut cells, cell, &other.definition);
+        kept.charge(now, other.definition.engine.used(&other.state, now));
     }
 
     /// Drops the next cell in the round if it is as good as new.
@@ -102,10 +106,6 @@ impl Overflow {
 }
 
 impl Cells {
-    pub(super) fn contains(&self, cell: Cell) -> bool {
-        self.kept.contains_key(&cell)
-    }
-
     pub(super) fn get_mut(&mut self, cell: Cell) -> Option<&mut Kept> {
         self.kept.get_mut(&cell)
     }
