@@ -211,3 +211,23 @@ fn several_keys_of_one_call_find_no_room() {
     assert!(store.decide_now(&both).is_allowed());
     assert!(!store.decide_now(&both).is_allowed());
 }
+
+/// Keys of one call that are counted in the same overflow cell took from it one after another, and
+/// only the last one was remembered.
+#[test]
+fn keys_of_one_call_that_share_a_cell_are_counted_together() {
+    let clock = ManualClock::default();
+    let store = MemoryStore::builder().clock(clock.clone()).max_keys(0).build();
+    let policy = policy("5/h", Algorithm::FixedWindow);
+    let left = |key: &[u8; 4]| {
+        let peek = store.decide_now(&[Check::new(&policy, key).cost(0)]);
+        peek.statuses()[0].remaining()
+    };
+    assert!(store.decide_now(&[Check::new(&policy, "a").cost(5)]).is_allowed());
+    let others = (0_u32..).map(u32::to_le_bytes);
+    let alike = others.take(2_000_000).find(|key| left(key) == 0).expect("some share its cell");
+    clock.advance(Duration::from_secs(3600));
+    let both = [Check::new(&policy, "a"), Check::new(&policy, &alike).cost(2)];
+    assert!(store.decide_now(&both).is_allowed());
+    assert_eq!(left(&alike), 2);
+}

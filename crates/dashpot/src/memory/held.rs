@@ -1,6 +1,7 @@
 //! Whatever is not [quick](super::quick): several checks, new keys, blocks, changed limits. The keys
 //! are [held](super::hold) while it is decided.
 
+use std::collections::HashSet;
 use std::slice;
 
 use smallvec::SmallVec;
@@ -8,10 +9,14 @@ use smallvec::SmallVec;
 use super::MemoryStore;
 use super::hold::{Hold, Source};
 use super::kept::Kept;
+use super::overflow::Cell;
 use super::plan::{Plan, Question};
 use super::sync::Backoff;
 use crate::algorithm::Verdict;
 use crate::{Check, Decision, Key, Policy, PolicyStatus, Standing, Timestamp};
+
+/// How often the keys of a call are given slots before they are counted in cells.
+const INSERTIONS: usize = 8;
 
 impl MemoryStore {
     /// Decides any checks, holding their keys.
@@ -20,24 +25,27 @@ impl MemoryStore {
         checks: &[Check<'p, '_>],
         judge: &Judge<'_>,
     ) -> Decision<'p> {
-        let mut plan = Plan::new(checks.iter().map(|check| Question {
-            place: self.place(check.policy, check.key),
-            cost: check.cost.units(),
-        }));
-        let mut overflowing: SmallVec<[bool; 4]> = SmallVec::new();
-        overflowing.resize(plan.questions.len(), false);
-        let mut backoff = Backoff::default();
+        let mut plan =
+            Plan::new(checks.iter().map(|check| {
+                Question::new(self.place(check.policy, check.key), check.cost.units())
+            }));
+        let (mut backoff, mut insertions) = (Backoff::default(), 0);
         let (now, verdicts, standings) = loop {
-            match self.try_held(&plan.questions, &overflowing, judge) {
+            match self.try_held(&plan.questions, judge) {
                 Tried::Decided(answer) => break answer,
                 Tried::Disturbed => backoff.wait(),
                 Tried::Wanting => {
-                    for (question, overflowing) in plan.questions.iter_mut().zip(&mut overflowing) {
-                        if question.takes_something() {
-                            *overflowing = !self.insert(&mut question.place, false);
-                        }
+                    // Where there is hardly any room, keys of one call would take each other's place
+                    // for ever.
+                    insertions += 1;
+                    let is_hopeless = insertions > INSERTIONS;
+                    for question in plan.questions.iter_mut().filter(|one| one.takes_something()) {
+                        let inserted = !is_hopeless && self.insert(&mut question.place, false);
+                        question.overflowing = !inserted;
                     }
                 }
+                // They are counted as one there, so they are asked about as one.
+                Tried::Alike(cells) => plan.merge(&cells),
             }
         };
 
@@ -54,19 +62,19 @@ impl MemoryStore {
         Decision::new(now, checks.iter().zip(&plan.members).filter_map(status))
     }
 
-    fn try_held(
-        &self,
-        questions: &[Question<'_>],
-        overflowing: &[bool],
-        judge: &Judge<'_>,
-    ) -> Tried {
+    fn try_held(&self, questions: &[Question<'_>], judge: &Judge<'_>) -> Tried {
         let before = self.now();
         let mut sources: SmallVec<[Source<'_>; 4]> = SmallVec::new();
-        for (question, &overflowing) in questions.iter().zip(overflowing) {
-            match Source::find(&question.place, &self.overflow, overflowing, before) {
+        for Question { place, overflowing, .. } in questions {
+            match Source::find(place, &self.overflow, *overflowing, before) {
                 Some(source) => sources.push(source),
                 None => return Tried::Disturbed,
             }
+        }
+        let cells: SmallVec<[Option<Cell>; 4]> = sources.iter().map(Source::cell).collect();
+        let mut seen = HashSet::new();
+        if cells.iter().flatten().any(|cell| !seen.insert(*cell)) {
+            return Tried::Alike(cells);
         }
         let Some(mut hold) = Hold::all(&sources, &self.overflow) else {
             return Tried::Disturbed;
@@ -85,7 +93,7 @@ impl MemoryStore {
         let verdicts: SmallVec<[Verdict; 4]> = questions
             .iter()
             .zip(&kept)
-            .map(|(Question { place, cost }, kept)| {
+            .map(|(Question { place, cost, .. }, kept)| {
                 judge(place.line(), *cost, kept.verdict(now, *cost))
             })
             .collect();
@@ -154,13 +162,14 @@ impl MemoryStore {
 pub(super) type Judge<'j> = dyn Fn(u64, u64, Verdict) -> Verdict + 'j;
 
 /// What came of an attempt to decide.
-#[expect(clippy::large_enum_variant, reason = "it lives for a moment, and never on the heap")]
 enum Tried {
     Decided((Timestamp, SmallVec<[Verdict; 4]>, SmallVec<[Standing; 4]>)),
     /// Somebody was in the way.
     Disturbed,
     /// Everything passes, but some keys have nowhere to be counted yet.
     Wanting,
+    /// Some keys are counted in the same overflow cells, which are these.
+    Alike(SmallVec<[Option<Cell>; 4]>),
 }
 
 /// Whether a key that is not remembered is to be.

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::group::LockedGroup;
 use super::kept::Kept;
-use super::overflow::{Cells, Overflow};
+use super::overflow::{Cell, Cells, Overflow};
 use super::place::Place;
 use super::sync::{MutexGuard, Ordering, fence};
 use super::table::{Seat, Table};
@@ -48,6 +48,14 @@ impl<'t> Source<'t> {
                 }
             }
         })
+    }
+
+    /// Its cell, if it is counted in one.
+    pub(super) fn cell(&self) -> Option<Cell> {
+        match self {
+            Self::Cell(table, mark, _) => Some(Overflow::cell(table.number(), *mark)),
+            _ => None,
+        }
     }
 
     fn group_address(&self) -> Option<usize> {
