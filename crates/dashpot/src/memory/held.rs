@@ -33,7 +33,14 @@ impl MemoryStore {
         let (now, verdicts, standings) = loop {
             match self.try_held(&plan.questions, judge) {
                 Tried::Decided(answer) => break answer,
-                Tried::Disturbed => backoff.wait(),
+                Tried::Disturbed => {
+                    backoff.wait();
+                    for place in plan.questions.iter_mut().map(|question| &mut question.place) {
+                        if place.table.is_none() {
+                            place.table = self.known_table(place.policy);
+                        }
+                    }
+                }
                 Tried::Wanting => {
                     // Where there is hardly any room, keys of one call would take each other's place
                     // for ever.
@@ -76,9 +83,17 @@ impl MemoryStore {
         if cells.iter().flatten().any(|cell| !seen.insert(*cell)) {
             return Tried::Alike(cells);
         }
-        let Some(mut hold) = Hold::all(&sources, &self.overflow) else {
+        let Some(mut hold) = Hold::all(&sources, &self.overflow, before) else {
             return Tried::Disturbed;
         };
+        // Nor may a key whose policy had no table be counted in a new one by now, together with one
+        // that is held.
+        let is_elsewhere = |Question { place, .. }: &Question<'_>| {
+            place.table.is_none() && self.may_have_table(place.policy)
+        };
+        if questions.len() > 1 && questions.iter().any(is_elsewhere) {
+            return Tried::Disturbed;
+        }
         // While all keys are held, so that each sees time in the order in which it is asked about.
         let now = self.now();
         let mut kept: SmallVec<[Kept; 4]> = questions
@@ -136,15 +151,14 @@ impl MemoryStore {
             let done = match (&found, to_insert) {
                 (None, _) | (_, Some(_)) => None,
                 (Some(Source::Nowhere(_)), None) => Some(before),
-                (Some(source), None) => {
-                    Hold::all(slice::from_ref(source), &self.overflow).map(|mut hold| {
+                (Some(source), None) => Hold::all(slice::from_ref(source), &self.overflow, before)
+                    .map(|mut hold| {
                         let now = self.now();
                         let mut kept = hold.take(source, &place);
                         change(&mut kept, now);
                         hold.put(source, kept);
                         now
-                    })
-                }
+                    }),
             };
             match (done, to_insert) {
                 (Some(now), _) => {

@@ -21,7 +21,7 @@ pub(super) enum Source<'t> {
     /// In the overflow cell of keys like it.
     Cell(&'t Table, u64, Seat<'t>),
     /// Nowhere yet.
-    Nowhere(Option<(&'t Table, Seat<'t>)>),
+    Nowhere(Option<(&'t Table, u64, Seat<'t>)>),
 }
 
 impl<'t> Source<'t> {
@@ -44,7 +44,7 @@ impl<'t> Source<'t> {
                 if overflowing || overflow.is_busy(cell, now) {
                     Self::Cell(table, place.mark, seat)
                 } else {
-                    Self::Nowhere(Some((table, seat)))
+                    Self::Nowhere(Some((table, place.mark, seat)))
                 }
             }
         })
@@ -69,7 +69,7 @@ impl<'t> Source<'t> {
     fn is_still_absent(&self) -> bool {
         match self {
             Self::Cell(table, _, Seat::Absent(spot, version))
-            | Self::Nowhere(Some((table, Seat::Absent(spot, version)))) => {
+            | Self::Nowhere(Some((table, _, Seat::Absent(spot, version)))) => {
                 table.is_absent(spot, *version)
             }
             _ => true,
@@ -86,7 +86,11 @@ pub(super) struct Hold<'t> {
 
 impl<'t> Hold<'t> {
     /// Holds all of these. None if one of them has changed meanwhile.
-    pub(super) fn all(sources: &[Source<'t>], overflow: &'t Overflow) -> Option<Self> {
+    pub(super) fn all(
+        sources: &[Source<'t>],
+        overflow: &'t Overflow,
+        now: Timestamp,
+    ) -> Option<Self> {
         let mut hold = Self { locked: SmallVec::new(), cells: None };
         let mut slots: SmallVec<[(usize, &Source<'t>); 4]> =
             sources.iter().filter_map(|source| Some((source.group_address()?, source))).collect();
@@ -108,7 +112,13 @@ impl<'t> Hold<'t> {
                 return None;
             }
         }
-        if sources.iter().any(|source| matches!(source, Source::Cell(..))) {
+        let is_among_others = sources.len() > 1 && !overflow.is_empty();
+        let needs_cells = |source: &Source<'_>| match source {
+            Source::Cell(..) => true,
+            Source::Nowhere(Some(_)) => is_among_others,
+            Source::Nowhere(None) | Source::Slot(..) => false,
+        };
+        if sources.iter().any(needs_cells) {
             let mut cells = overflow.lock();
             for source in sources {
                 if let Source::Cell(table, mark, _) = source
@@ -122,7 +132,17 @@ impl<'t> Hold<'t> {
             // The cells are open, and everybody who inserts sees it or is seen by us.
             fence(Ordering::SeqCst);
         }
-        sources.iter().all(Source::is_still_absent).then_some(hold)
+        // A key that was nowhere may have been counted in a cell since, together with one that is held
+        // now; they are seen as they were at one instant.
+        let is_elsewhere = |source: &Source<'t>| match (source, &hold.cells) {
+            (Source::Nowhere(Some((table, mark, _))), Some(cells)) => {
+                cells.is_busy(Overflow::cell(table.number(), *mark), now)
+            }
+            _ => false,
+        };
+        let unchanged =
+            sources.iter().all(|source| source.is_still_absent() && !is_elsewhere(source));
+        unchanged.then_some(hold)
     }
 
     /// Takes a key's state out, to be put back.

@@ -56,7 +56,7 @@ impl Overflow {
         }
         let mut cells = self.lock();
         self.tidy(&mut cells, now);
-        cells.kept.get(&cell).is_some_and(|kept| !kept.is_idle(now))
+        cells.is_busy(cell, now)
     }
 
     /// A cell, fresh if there was none. It is there as long as the cells are locked: whoever looks at
@@ -106,6 +106,11 @@ impl Overflow {
 }
 
 impl Cells {
+    /// Whether a cell counts something.
+    pub(super) fn is_busy(&self, cell: Cell, now: Timestamp) -> bool {
+        self.kept.get(&cell).is_some_and(|kept| !kept.is_idle(now))
+    }
+
     pub(super) fn get_mut(&mut self, cell: Cell) -> Option<&mut Kept> {
         self.kept.get_mut(&cell)
     }

@@ -68,6 +68,16 @@ impl MemoryStore {
         Some(TableRef::Shared(found))
     }
 
+    /// Whether a policy may have a table by now. Whoever asks holds keys and does not wait: somebody
+    /// who makes a table may be waiting for a sweep, and that for those keys.
+    pub(super) fn may_have_table(&self, policy: &Policy) -> bool {
+        !policy.quota().is_unlimited()
+            && match self.tables.try_read() {
+                Some(tables) => tables.find(policy.definition()).is_some(),
+                None => true,
+            }
+    }
+
     /// The table of a place, made if there is none.
     pub(super) fn table_for<'a>(&self, place: &'a mut Place<'_>) -> Option<&'a Table> {
         if place.table.is_none() {
