@@ -31,14 +31,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 use crate::algorithm::Verdict;
 use crate::waiting::Room;
 use crate::{
-    Alarm, Check, Clock, Cost, Decision, Key, KeyOperation, Policy, Reservation, Store, StoreError,
-    SystemClock, Timestamp,
+    Alarm, Algorithm, Check, Clock, Cost, Decision, Key, KeyOperation, Policy, Reservation, Store,
+    StoreError, SystemClock, Timestamp,
 };
 pub use builder::MemoryStoreBuilder;
 use held::Wanted;
@@ -76,6 +76,8 @@ pub struct MemoryStore {
     pool: Arc<Pool>,
     overflow: Overflow,
     pub(crate) room: Room,
+    /// Held by whoever saves it.
+    saving: Mutex<()>,
 }
 
 /// The usual clock without an indirection, or any other with one.
@@ -156,7 +158,12 @@ impl MemoryStore {
         // If nothing is remembered of the key, there is nothing to give back; debt is remembered.
         let wanted = used > reservation.cost() && !policy.quota().is_unlimited();
         let wanted = if wanted { Wanted::IfThereIsRoom } else { Wanted::No };
-        self.change(policy, reservation.key(), wanted, |kept, now| {
+        let counts_permits = policy.algorithm() == Algorithm::Concurrency;
+        self.change(policy, reservation.key(), wanted, |kept, now, is_shared| {
+            // What was not charged to a cell is not given back there, and nobody knows where it was;
+            // but a permit that is out is counted where its key is.
+            let used =
+                if is_shared && !counts_permits { used.max(reservation.cost()) } else { used };
             // The definition under which it was reserved may be an old one; the state goes on under
             // its own.
             kept.definition.engine.settle(
@@ -179,28 +186,24 @@ impl MemoryStore {
         match operation {
             KeyOperation::Peek => {}
             KeyOperation::Reset => {
-                let overflowed = {
-                    let place = self.place(policy, key);
-                    let cell = place.table.map(|table| Overflow::cell(table.number(), place.mark));
-                    cell.is_some_and(|cell| self.overflow.is_busy(cell, self.now()))
-                };
-                // A cell is not this key's alone: the key gets a slot of its own instead.
-                let wanted = if overflowed { Wanted::Always } else { Wanted::No };
-                self.change(policy, key, wanted, |kept, now| {
+                self.change(policy, key, Wanted::IfShared, |kept, now, is_shared| {
                     kept.redefine(policy.definition(), now);
-                    kept.state = kept.definition.engine.reset(now);
+                    // What others have is not this key's to forget.
+                    if !is_shared {
+                        kept.state = kept.definition.engine.reset(now);
+                    }
                 });
             }
             KeyOperation::Block(until) => {
                 let wanted = if until > self.now() { Wanted::Always } else { Wanted::No };
-                self.change(policy, key, wanted, |kept, now| {
+                self.change(policy, key, wanted, |kept, now, _| {
                     kept.redefine(policy.definition(), now);
                     // Not a moment that is past, which would be a block again if the clock went back.
                     kept.blocked_until = if until > now { until } else { Timestamp::EPOCH };
                 });
             }
             KeyOperation::Unblock => {
-                self.change(policy, key, Wanted::No, |kept, now| {
+                self.change(policy, key, Wanted::No, |kept, now, _| {
                     kept.redefine(policy.definition(), now);
                     kept.blocked_until = Timestamp::EPOCH;
                 });
@@ -217,7 +220,8 @@ impl MemoryStore {
     #[inline]
     fn mark_by(secrets: &RapidSecrets, key: Key<'_>) -> u64 {
         // Never the mark of an empty slot.
-        rapidhash_v3_seeded(key.as_bytes(), secrets).max(DEFINITION_BITS + 1)
+        let hash = rapidhash_v3_seeded(key.as_bytes(), secrets);
+        hash.max(DEFINITION_BITS + 1) & !DEFINITION_BITS
     }
 }
 

@@ -1,9 +1,10 @@
 //! Counter-examples that were found once, and what they were about.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use dashpot::{
-    Algorithm, Check, Clock, Key, KeyOperation, ManualClock, MemoryStore, Policy, Quota,
+    Algorithm, Check, Clock, Key, KeyOperation, Limiter, ManualClock, MemoryStore, Policy, Quota,
     Reservation, Timestamp, Window,
 };
 
@@ -230,4 +231,94 @@ fn keys_of_one_call_that_share_a_cell_are_counted_together() {
     let both = [Check::new(&policy, "a"), Check::new(&policy, &alike).cost(2)];
     assert!(store.decide_now(&both).is_allowed());
     assert_eq!(left(&alike), 2);
+}
+
+/// A store without room for a single key: all are counted in cells.
+fn crowded() -> (Arc<MemoryStore>, ManualClock) {
+    let clock = ManualClock::new(Timestamp::from_secs(1000));
+    let store = MemoryStore::builder().clock(clock.clone()).max_keys(0).build();
+    (Arc::new(store), clock)
+}
+
+/// To be blocked, a key that was counted in a cell was given a slot, and the slot knew nothing of what
+/// it had used.
+#[test]
+fn a_block_does_not_forgive_who_is_counted_in_a_cell() {
+    let (store, _clock) = crowded();
+    let limiter = Limiter::on(policy("5/h", Algorithm::TokenBucket), store);
+    assert!(limiter.check_n("k", 5).is_allowed());
+    limiter.block("k", Duration::from_secs(1));
+    limiter.unblock("k");
+    assert!(!limiter.check("k").is_allowed());
+}
+
+/// And the permits it held were given back to the slot, so the cell kept them for ever.
+#[test]
+fn a_block_loses_no_permit_that_is_counted_in_a_cell() {
+    let (store, clock) = crowded();
+    let limiter = Limiter::on(policy("1 concurrent", Algorithm::Concurrency), store);
+    let permit = limiter.acquire("k").unwrap();
+    limiter.block("k", Duration::from_secs(1));
+    limiter.reset("k");
+    clock.advance(Duration::from_secs(2));
+    assert!(limiter.acquire("k").is_err(), "it is still out");
+    drop(permit);
+    assert!(limiter.acquire("k").is_ok());
+}
+
+/// What was charged to a slot was given back to the cell in which others were counted by then.
+#[test]
+fn nothing_is_given_back_to_a_cell_that_was_charged_elsewhere() {
+    let clock = ManualClock::new(Timestamp::from_secs(1000));
+    let store = MemoryStore::builder().clock(clock.clone()).max_keys(1).build();
+    let limiter = Limiter::on(policy("10/s", Algorithm::TokenBucket), store);
+    let early = limiter.reserve("a", 10).unwrap();
+    clock.advance(Duration::from_secs(10));
+    // Somebody else takes the only place there is, and "a" is counted in its cell.
+    assert!(limiter.check_n("b", 10).is_allowed());
+    assert!(limiter.check_n("a", 10).is_allowed());
+    limiter.refund(early);
+    assert!(!limiter.check("a").is_allowed());
+}
+
+/// Saving converted what was kept under a definition that was not to be in the file, in place: the
+/// key then drained at another rate.
+#[test]
+fn saving_changes_nothing() {
+    let scene = Scene::new(Timestamp::from_secs(1000));
+    for count in 1000..1070 {
+        assert!(scene.take(&policy(&format!("{count}/s"), Algorithm::TokenBucket), 1));
+    }
+    let slow = policy("1/s burst 5", Algorithm::TokenBucket);
+    let key = Check::new(&slow, "other").cost(5);
+    assert!(scene.store.decide_now(&[key]).is_allowed());
+    let path = std::env::temp_dir().join(format!("dashpot-regression-{}", std::process::id()));
+    scene.store.save(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    scene.advance(10_000_000);
+    assert!(!scene.store.decide_now(&[key]).is_allowed());
+}
+
+/// A charge that fits was written, and then a number that does not fit made it start over on what was
+/// charged already.
+#[test]
+fn a_unit_of_a_hundred_years_is_charged_once() {
+    let scene = Scene::new(Timestamp::from_secs(1000));
+    let policy = policy("1/100year burst 5", Algorithm::TokenBucket);
+    assert!(scene.take(&policy, 1));
+    assert!(scene.take(&policy, 4));
+    assert!(!scene.take(&policy, 1));
+}
+
+/// Debt beyond all numbers, rounded up, was none.
+#[test]
+fn debt_without_end_has_no_end() {
+    let scene = Scene::new(Timestamp::EPOCH);
+    let policy = policy("2/3155695199999999999ns", Algorithm::TokenBucket);
+    for _ in 0..8 {
+        let reservation =
+            Reservation::new(policy.clone(), Key::from("k"), 0.into(), Timestamp::EPOCH);
+        scene.store.settle_now(&reservation, u64::MAX.into());
+    }
+    assert!(scene.reset_after(&policy) > Duration::from_secs(1_000_000_000));
 }

@@ -63,7 +63,7 @@ impl TokenBucket {
             // A bucket that never refills has no wait that is enough.
             _ if self.per_nano == 0 => u64::MAX,
             _ if self.per_nano == 1 => u64::try_from(grains).unwrap_or(u64::MAX),
-            _ => divide(grains + u128::from(self.per_nano - 1), self.per_nano),
+            _ => divide(grains.saturating_add(u128::from(self.per_nano - 1)), self.per_nano),
         }
     }
 
@@ -84,11 +84,10 @@ impl TokenBucket {
         let depth = u64::try_from(self.depth).ok()?;
         let backlog = tat.saturating_sub(now);
         let wanted = backlog.checked_add(cost.checked_mul(unit)?)?;
-        let (verdict, level) = if wanted <= depth {
-            *tat = now.checked_add(wanted).filter(|&tat| tat != ASIDE)?;
-            (Verdict::ALLOW, wanted)
+        let (verdict, level, next) = if wanted <= depth {
+            (Verdict::ALLOW, wanted, now.checked_add(wanted).filter(|&next| next != ASIDE)?)
         } else {
-            (Verdict::Deny(Retry::After(wanted - depth)), backlog)
+            (Verdict::Deny(Retry::After(wanted - depth)), backlog, *tat)
         };
         let standing = Standing {
             limit,
@@ -96,6 +95,8 @@ impl TokenBucket {
             reset_after_nanos: level,
             available_after_nanos: Some(level.checked_add(unit)?.saturating_sub(depth)),
         };
+        // Last of all: if anything does not fit, nothing has changed.
+        *tat = next;
         Some(Judgement { verdict, standing })
     }
 

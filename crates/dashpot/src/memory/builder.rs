@@ -69,6 +69,7 @@ impl MemoryStoreBuilder {
             pool: Arc::new(Pool::new(self.max_keys)),
             overflow: Overflow::default(),
             room: Room::default(),
+            saving: Default::default(),
         }
     }
 }

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use super::MemoryStore;
-use super::group::Words;
 use super::kept::Kept;
 use super::overflow::Overflow;
 use super::place::Place;
 use super::sync::Ordering;
-use super::table::{Insertion, Seat, Table, Vacancy};
+use super::table::{Insertion, Newcomer, Seat, Table, Vacancy};
 use crate::{Policy, Timestamp};
 
 /// How many stretches of slots are swept for a new key, and for one that finds no room.
@@ -55,14 +54,19 @@ impl MemoryStore {
 
     /// Gives a key a slot in which its first units are taken already, if that is all there is to it.
     #[inline(never)]
-    pub(super) fn insert_charged(&self, table: &Table, mark: u64, words: Words) -> bool {
+    pub(super) fn insert_charged(
+        &self,
+        table: &Table,
+        mark: u64,
+        newcomer: &mut Newcomer<'_>,
+    ) -> bool {
         let now = self.now();
         let cell = Overflow::cell(table.number(), mark);
         let is_taken = || self.overflow.is_busy(cell, now);
         let idle_since = now.before(GRACE);
         self.sweep_for(mark, idle_since);
         let vacancy = Vacancy { is_taken: &is_taken, force: false, idle_since };
-        table.insert_with(mark, words, vacancy) == Insertion::Done
+        table.insert_with(mark, newcomer, vacancy) == Insertion::Done
     }
 
     /// Sweeps a little, for every so many new keys.
@@ -122,6 +126,8 @@ impl MemoryStore {
         if let Some(Seat::Slot(_, found)) = table.find(mark)
             && let Some(locked) = found.group.try_lock(found.sequence)
         {
+            // A key that was moved while it was saved may be there twice.
+            table.take(&found.copied);
             table.put(&locked, &found.copied, kept);
         }
     }

@@ -99,6 +99,7 @@ impl Table {
         for size in (0..SIZES.len()).filter(|&size| self.slots(size) >= wanted) {
             if let Some((number, _structure)) = self.settle_one(moving, mark, depth, size) {
                 let _growth = self.growth.lock();
+                self.pool.page(number).inspect(|page| page.changed());
                 return self.directory().lead(mark, depth, number);
             }
         }

@@ -13,7 +13,7 @@ use super::overflow::Cell;
 use super::plan::{Plan, Question};
 use super::sync::Backoff;
 use crate::algorithm::Verdict;
-use crate::{Check, Decision, Key, Policy, PolicyStatus, Standing, Timestamp};
+use crate::{Algorithm, Check, Decision, Key, Policy, PolicyStatus, Standing, Timestamp};
 
 /// How often the keys of a call are given slots before they are counted in cells.
 const INSERTIONS: usize = 8;
@@ -30,9 +30,17 @@ impl MemoryStore {
                 Question::new(self.place(check.policy, check.key), check.cost.units())
             }));
         let (mut backoff, mut insertions) = (Backoff::default(), 0);
+        // The plan for the next attempt, if it is another.
+        let mut merged: Option<Plan<'_>> = None;
         let (now, verdicts, standings) = loop {
-            match self.try_held(&plan.questions, judge) {
-                Tried::Decided(answer) => break answer,
+            let attempt = merged.take();
+            match self.try_held(&attempt.as_ref().unwrap_or(&plan).questions, judge) {
+                Tried::Decided(answer) => {
+                    if let Some(attempt) = attempt {
+                        plan = attempt;
+                    }
+                    break answer;
+                }
                 Tried::Disturbed => {
                     backoff.wait();
                     for place in plan.questions.iter_mut().map(|question| &mut question.place) {
@@ -51,8 +59,8 @@ impl MemoryStore {
                         question.overflowing = !inserted;
                     }
                 }
-                // They are counted as one there, so they are asked about as one.
-                Tried::Alike(cells) => plan.merge(&cells),
+                // They are counted as one there, so they are asked about as one, while they are.
+                Tried::Alike(cells) => merged = Some(plan.merged(&cells)),
             }
         };
 
@@ -79,6 +87,10 @@ impl MemoryStore {
             }
         }
         let cells: SmallVec<[Option<Cell>; 4]> = sources.iter().map(Source::cell).collect();
+        if questions.iter().zip(&cells).any(|(question, cell)| question.is_shared && cell.is_none())
+        {
+            return Tried::Disturbed; // They are not counted as one any more.
+        }
         let mut seen = HashSet::new();
         if cells.iter().flatten().any(|cell| !seen.insert(*cell)) {
             return Tried::Alike(cells);
@@ -129,23 +141,33 @@ impl MemoryStore {
         if wanting { Tried::Wanting } else { Tried::Decided((now, verdicts, standings)) }
     }
 
-    /// Changes what is remembered of a key, if anything is or is wanted to be.
+    /// Changes what is remembered of a key, if anything is or is wanted to be. `change` is told
+    /// whether it is remembered together with others.
     pub(super) fn change(
         &self,
         policy: &Policy,
         key: Key<'_>,
         wanted: Wanted,
-        mut change: impl FnMut(&mut Kept, Timestamp),
+        mut change: impl FnMut(&mut Kept, Timestamp, bool),
     ) -> Timestamp {
         let mut place = self.place(policy, key);
         let mut overflowing = false;
         let mut backoff = Backoff::default();
+        // Permits that are out come back to where they are counted, so their key stays there.
+        let can_move = policy.algorithm() != Algorithm::Concurrency;
+        // What a key has used that moves from its cell to a slot: no more than all of the cell.
+        let mut used = None;
         loop {
             let before = self.now();
             let found = Source::find(&place, &self.overflow, overflowing, before);
             let to_insert = match (&found, wanted) {
                 (Some(Source::Nowhere(_)), Wanted::IfThereIsRoom) => Some(false),
-                (Some(Source::Nowhere(_) | Source::Cell(..)), Wanted::Always) => Some(true),
+                (Some(Source::Nowhere(_)), Wanted::Always) => Some(true),
+                (Some(Source::Cell(..)), Wanted::Always | Wanted::IfShared) if can_move => {
+                    let cell = found.as_ref().and_then(Source::cell);
+                    used = cell.and_then(|cell| self.overflow.copy(cell));
+                    Some(true)
+                }
                 _ => None,
             };
             let done = match (&found, to_insert) {
@@ -155,7 +177,10 @@ impl MemoryStore {
                     .map(|mut hold| {
                         let now = self.now();
                         let mut kept = hold.take(source, &place);
-                        change(&mut kept, now);
+                        if let Some(used) = used.take() {
+                            kept = used;
+                        }
+                        change(&mut kept, now, source.cell().is_some());
                         hold.put(source, kept);
                         now
                     }),
@@ -194,4 +219,6 @@ pub(super) enum Wanted {
     IfThereIsRoom,
     /// In a slot of its own, come what may.
     Always,
+    /// In a slot of its own, if it is remembered together with others.
+    IfShared,
 }

@@ -21,6 +21,13 @@ impl Kept {
         Self { definition, state, blocked_until: Timestamp::EPOCH }
     }
 
+    /// The same once more. Permits are left out: nobody would give the copy's back.
+    pub(super) fn copy(&self) -> Option<Self> {
+        let engine = &self.definition.engine;
+        let state = engine.restore(&engine.save(&self.state))?;
+        Some(Self { definition: self.definition.clone(), state, blocked_until: self.blocked_until })
+    }
+
     /// Nanoseconds left of a block.
     pub(super) fn blocked_for(&self, now: Timestamp) -> u64 {
         self.blocked_until.as_nanos().saturating_sub(now.as_nanos())

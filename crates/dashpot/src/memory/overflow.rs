@@ -76,12 +76,20 @@ impl Overflow {
     }
 
     /// Looks at all cells of a table.
-    pub(super) fn visit(&self, table: u32, mut found: impl FnMut(u16, &mut Kept)) {
-        for (&(owner, cell), kept) in &mut self.lock().kept {
+    pub(super) fn visit(&self, table: u32, mut found: impl FnMut(u16, &Kept)) {
+        if self.is_empty() {
+            return;
+        }
+        for (&(owner, cell), kept) in &self.lock().kept {
             if owner == table {
                 found(cell, kept);
             }
         }
+    }
+
+    /// What is counted in a cell, once more.
+    pub(super) fn copy(&self, cell: Cell) -> Option<Kept> {
+        self.lock().get_mut(cell)?.copy()
     }
 
     /// Counts what somebody else has used in a cell, too.

@@ -70,7 +70,8 @@ impl Page {
         }
     }
 
-    /// Makes it an empty page of another table. Nobody else may be using it.
+    /// Makes it an empty page of another table, to be filled until [`Self::changed`]. Nobody else may
+    /// be using it.
     pub(super) fn renew(&self, shape: Shape, owner: u32, (prefix, depth): (u64, u32)) {
         self.owner.store(owner, Ordering::Relaxed);
         self.depth.store(depth, Ordering::Relaxed);
@@ -82,8 +83,9 @@ impl Page {
                 LockedGroup::renew(group);
             }
         }
+        // Odd until it is filled, and a directory about to lead to it.
         let version = self.version.load(Ordering::Relaxed) | 1;
-        self.version.store(version.wrapping_add(1), Ordering::Release);
+        self.version.store(version, Ordering::Release);
     }
 
     pub(super) fn size(&self) -> usize {
@@ -164,22 +166,26 @@ impl Page {
 
     /// Looks for this very mark, last bits and all: [`Self::find`] in a hurry.
     #[inline]
-    pub(super) fn glance<const WORDS: usize>(&self, mark: u64) -> Option<Glance<'_, WORDS>> {
+    pub(super) fn glance<const WORDS: usize>(&self, mark: u64) -> Look<'_, WORDS> {
         let shape = const { Shape::of(WORDS) };
         let groups = self.groups(shape);
         let mut index = Self::home(mark, groups);
         for _ in 0..SEARCHED {
-            let group = self.group(index, shape)?;
-            let sequence = group.sequence()?;
+            let Some(group) = self.group(index, shape) else {
+                break;
+            };
+            let Some(sequence) = group.sequence() else {
+                return Look::Busy;
+            };
             if let Some(glance) = group.glance(sequence, mark) {
-                return Some(glance);
+                return Look::Found(glance);
             }
             if !Group::is_spilled(sequence) {
-                return None;
+                break;
             }
             index = if index + 1 < groups { index + 1 } else { 0 };
         }
-        None
+        Look::Missing
     }
 
     /// The version to look under, if no key is being added or moved.
@@ -227,6 +233,23 @@ impl Page {
 impl fmt::Debug for Page {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Page").field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
+/// What a quick search came to.
+pub(super) enum Look<'p, const WORDS: usize> {
+    Found(Glance<'p, WORDS>),
+    Missing,
+    Busy,
+}
+
+impl<'p, const WORDS: usize> Look<'p, WORDS> {
+    #[inline]
+    pub(super) fn found(self) -> Option<Glance<'p, WORDS>> {
+        match self {
+            Self::Found(glance) => Some(glance),
+            Self::Missing | Self::Busy => None,
+        }
     }
 }
 

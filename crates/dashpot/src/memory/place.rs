@@ -7,6 +7,7 @@ use super::table::Table;
 use crate::Policy;
 
 /// Under this policy, this key.
+#[derive(Clone)]
 pub(super) struct Place<'p> {
     pub(super) policy: &'p Policy,
     /// If there is one yet.
@@ -23,6 +24,7 @@ impl Place<'_> {
 }
 
 /// A table: as a rule the one the policy knows of.
+#[derive(Clone)]
 pub(super) enum TableRef<'p> {
     Home(&'p Table),
     Shared(Arc<Table>),

@@ -9,22 +9,26 @@ use super::place::Place;
 use crate::Policy;
 
 /// All checks of one call on one key of a table.
+#[derive(Clone)]
 pub(super) struct Question<'p> {
     pub(super) place: Place<'p>,
     pub(super) cost: u64,
     /// Whether its key is to be counted in an overflow cell, for want of room.
     pub(super) overflowing: bool,
+    /// Whether it stands for several keys that are counted in one cell.
+    pub(super) is_shared: bool,
 }
 
 impl<'p> Question<'p> {
     pub(super) fn new(place: Place<'p>, cost: u64) -> Self {
-        Self { place, cost, overflowing: false }
+        Self { place, cost, overflowing: false, is_shared: false }
     }
 
     /// For as much as both, by the stricter definition.
     fn add(&mut self, other: &Self) {
         self.cost = self.cost.saturating_add(other.cost);
         self.place.policy = stricter(self.place.policy, other.place.policy);
+        self.overflowing |= other.overflowing;
     }
 
     /// Whether there is anything to remember: peeks take nothing, and without a limit nothing is
@@ -56,24 +60,25 @@ impl<'p> Plan<'p> {
         plan
     }
 
-    /// Makes one question of all that are counted in one cell.
-    pub(super) fn merge(&mut self, cells: &[Option<Cell>]) {
+    /// The same with one question for all that are counted in one cell.
+    pub(super) fn merged(&self, cells: &[Option<Cell>]) -> Self {
         let mut firsts = HashMap::new();
-        let mut merged: SmallVec<[Question<'p>; 4]> = SmallVec::new();
+        let mut questions: SmallVec<[Question<'p>; 4]> = SmallVec::new();
         let mut places: SmallVec<[usize; 4]> = SmallVec::new();
-        for (question, cell) in self.questions.drain(..).zip(cells) {
-            let next = merged.len();
+        for (question, cell) in self.questions.iter().zip(cells) {
+            let next = questions.len();
             let place = cell.map_or(next, |cell| *firsts.entry(cell).or_insert(next));
-            match merged.get_mut(place) {
-                Some(first) => first.add(&question),
-                None => merged.push(question),
+            match questions.get_mut(place) {
+                Some(first) => {
+                    first.add(question);
+                    first.is_shared = true;
+                }
+                None => questions.push(question.clone()),
             }
             places.push(place);
         }
-        self.questions = merged;
-        for member in &mut self.members {
-            *member = places.get(*member).copied().unwrap_or(*member);
-        }
+        let place = |member: &usize| places.get(*member).copied().unwrap_or(*member);
+        Self { questions, members: self.members.iter().map(place).collect() }
     }
 
     fn join(&mut self, question: Question<'p>) -> usize {

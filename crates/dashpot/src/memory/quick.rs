@@ -6,7 +6,8 @@ use std::{ptr, slice};
 use super::MemoryStore;
 use super::directory::Spot;
 use super::group::{AnyGlance, Words};
-use super::page::DEFINITION_BITS;
+use super::page::{DEFINITION_BITS, Look};
+use super::sync::spin_loop;
 use super::table::{Home, Table};
 use crate::algorithm::{ASIDE, Engine, Judgement, Verdict};
 use crate::{Check, Decision, Timestamp};
@@ -44,8 +45,13 @@ impl MemoryStore {
             let Some(spot) = table.directory().spot(mark, &table.pool) else {
                 break;
             };
-            let Some(glance) = spot.page.glance::<WORDS>(mark) else {
-                return self.decide_new(table, mark, check);
+            let glance = match spot.page.glance::<WORDS>(mark) {
+                Look::Found(glance) => glance,
+                Look::Missing => return self.decide_new(table, mark, check),
+                Look::Busy => {
+                    spin_loop();
+                    continue;
+                }
             };
             let mut state = glance.state;
             if state.first() == Some(&ASIDE) {
@@ -80,13 +86,19 @@ impl MemoryStore {
     #[cold]
     fn decide_new<'p>(&self, table: &Table, mark: u64, check: &Check<'p, '_>) -> Decision<'p> {
         let (engine, cost) = (&check.policy.definition().engine, check.cost.units());
-        let (now, mut words) = (self.now(), Words::default());
-        let is_known = mark & DEFINITION_BITS != 0;
-        if let Some(Judgement { verdict: verdict @ Verdict::Allow { .. }, standing }) =
-            engine.judge(table.state_words_mut(&mut words), now, cost)
-            && is_known
+        let mut decided = None;
+        // Asked when the slot is its own: so the key sees time in order from the start.
+        let mut newcomer = || {
+            let (now, mut words) = (self.now(), Words::default());
+            let judged = engine.judge(table.state_words_mut(&mut words), now, cost)?;
+            decided = Some((now, judged));
+            judged.is_allowed().then_some((mark, words))
+        };
+        let has_bits = mark & DEFINITION_BITS != 0;
+        if has_bits
             && cost > 0
-            && self.insert_charged(table, mark, words)
+            && self.insert_charged(table, mark, &mut newcomer)
+            && let Some((now, Judgement { verdict, standing })) = decided
         {
             return Decision::one(now, check.policy, standing, verdict);
         }
@@ -188,9 +200,9 @@ impl MemoryStore {
         let mark = hash & !DEFINITION_BITS | bits;
         let spot = table.directory().spot(mark, &table.pool)?;
         let glance: AnyGlance<'_> = match table.shape().slot {
-            2 => spot.page.glance::<1>(mark)?.into(),
-            3 => spot.page.glance::<2>(mark)?.into(),
-            _ => spot.page.glance::<3>(mark)?.into(),
+            2 => spot.page.glance::<1>(mark).found()?.into(),
+            3 => spot.page.glance::<2>(mark).found()?.into(),
+            _ => spot.page.glance::<3>(mark).found()?.into(),
         };
         if check.cost.units() == 0 || glance.state.first() == Some(&ASIDE) {
             return None;

@@ -11,9 +11,12 @@ mod keeper;
 mod read;
 mod write;
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::{MemoryStore, MemoryStoreBuilder};
 pub use error::StateError;
@@ -31,15 +34,10 @@ impl MemoryStore {
     /// then left alone.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<u64, StateError> {
         let path = path.as_ref();
+        let _turn = self.saving.lock();
         read::refuse_others(path)?;
+        clear_away_old(path);
         let beside = beside(path);
-        // Whoever was killed while writing has left one.
-        match fs::remove_file(&beside) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(StateError::write(&beside, error));
-            }
-            _ => {}
-        }
         let written = self.save_beside(&beside);
         let moved = written.and_then(|keys| {
             fs::rename(&beside, path).and_then(|()| sync_directory(path))?;
@@ -107,11 +105,43 @@ impl MemoryStoreBuilder {
     }
 }
 
-/// Where a file is written before it is moved to its place.
+/// Where a file is written before it is moved to its place. Each time another: one process may be
+/// about to end while the next one begins.
 fn beside(path: &Path) -> PathBuf {
+    static SAVES: AtomicU64 = AtomicU64::new(0);
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
+    let save = SAVES.fetch_add(1, Ordering::Relaxed);
+    name.push(format!(".{}-{save}{UNFINISHED}", std::process::id()));
     path.with_file_name(name)
+}
+
+/// The end of the names of files that are being written.
+const UNFINISHED: &str = ".new";
+
+/// How old such a file is when nobody can be writing it any more.
+const OLD: Duration = Duration::from_secs(600);
+
+/// Clears away what those left who were killed while they were writing.
+fn clear_away_old(path: &Path) {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(OsStr::to_str))
+    else {
+        return;
+    };
+    let here = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    // Whatever cannot be looked at or removed is in nobody's way.
+    for entry in fs::read_dir(here).into_iter().flatten().flatten() {
+        let found = entry.file_name();
+        let is_ours = found.to_str().is_some_and(|found| {
+            found
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with('.') && rest.ends_with(UNFINISHED))
+        });
+        let written = entry.metadata().and_then(|metadata| metadata.modified());
+        let is_old = written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > OLD));
+        if is_ours && is_old {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Brings the move itself to the disk.

@@ -54,6 +54,7 @@ impl Table {
     pub(super) fn new(number: u32, definition: &Arc<Definition>, pool: Arc<Pool>) -> Option<Self> {
         let shape = Shape::of(definition.engine.words());
         let (page, _) = pool.take(0, shape, number, (0, 0))?;
+        pool.page(page)?.changed();
         let table = Self {
             number,
             shape,
@@ -92,7 +93,7 @@ impl Table {
     /// Looks at all keys of the page that this mark leads to. Says with which mark the next page
     /// begins, if there is one. A visitor who goes on there sees every key that is there all the
     /// time, whatever is moved meanwhile.
-    pub(super) fn visit(&self, mark: u64, found: &mut dyn FnMut(u64, &mut Kept)) -> Option<u64> {
+    pub(super) fn visit(&self, mark: u64, found: &mut dyn FnMut(u64, &Kept)) -> Option<u64> {
         loop {
             let spot = self.directory.spot(mark, &self.pool)?;
             let _structure = spot.page.structure.lock();
@@ -107,7 +108,7 @@ impl Table {
         }
     }
 
-    fn visit_group(&self, group: Group<'_>, found: &mut dyn FnMut(u64, &mut Kept)) {
+    fn visit_group(&self, group: Group<'_>, found: &mut dyn FnMut(u64, &Kept)) {
         let is_aside = |copied: &Copied| copied.words.first() == Some(&ASIDE);
         let mut backoff = Backoff::default();
         // Nobody is kept waiting for what can be copied.
@@ -120,16 +121,20 @@ impl Table {
             }
             backoff.wait();
         };
-        for copied in copies.iter().filter(|copied| !is_aside(copied)) {
-            if let Some(mut kept) = self.take(copied) {
-                found(copied.mark & !DEFINITION_BITS, &mut kept);
+        if !copies.iter().any(is_aside) {
+            for copied in &copies {
+                if let Some(kept) = self.take(copied) {
+                    found(copied.mark & !DEFINITION_BITS, &kept);
+                }
             }
+            return;
         }
-        if copies.iter().any(is_aside) {
-            let locked = lock(group);
-            for copied in group.copies().filter(is_aside) {
-                if let Some(mut kept) = self.take(&copied) {
-                    found(copied.mark & !DEFINITION_BITS, &mut kept);
+        // What is aside belongs to whoever has the lock. All of them again: one may have come back.
+        let locked = lock(group);
+        for copied in group.copies().filter(|copied| copied.mark != 0) {
+            if let Some(kept) = self.take(&copied) {
+                found(copied.mark & !DEFINITION_BITS, &kept);
+                if is_aside(&copied) {
                     self.put(&locked, &copied, kept);
                 }
             }
@@ -245,14 +250,21 @@ impl Table {
 
     /// Gives a key a slot, fresh, in the place of an empty or an idle one.
     pub(super) fn insert(&self, mark: u64, vacancy: Vacancy<'_>) -> Insertion {
-        match self.insert_with(mark | NEWBORN, Words::default(), vacancy) {
+        let newborn = &mut || Some((mark | NEWBORN, Words::default()));
+        match self.insert_with(mark, newborn, vacancy) {
             Insertion::Known => Insertion::Done,
             inserted => inserted,
         }
     }
 
-    /// Gives a key a slot with this mark and state.
-    pub(super) fn insert_with(&self, mark: u64, words: Words, vacancy: Vacancy<'_>) -> Insertion {
+    /// Gives a key a slot with the mark and the state that `newcomer` says when there is one, if it
+    /// does.
+    pub(super) fn insert_with(
+        &self,
+        mark: u64,
+        newcomer: &mut Newcomer<'_>,
+        vacancy: Vacancy<'_>,
+    ) -> Insertion {
         loop {
             let Some(spot) = self.directory.spot(mark, &self.pool) else {
                 return Insertion::Full;
@@ -262,7 +274,7 @@ impl Table {
                 continue;
             }
             spot.page.changing();
-            let inserted = self.insert_here(&spot, (mark, words), vacancy);
+            let inserted = self.insert_here(&spot, mark, newcomer, vacancy);
             spot.page.changed();
             match inserted {
                 Insertion::NoPlace => {
@@ -278,7 +290,8 @@ impl Table {
     fn insert_here(
         &self,
         spot: &Spot<'_>,
-        newcomer: (u64, Words),
+        mark: u64,
+        newcomer: &mut Newcomer<'_>,
         vacancy: Vacancy<'_>,
     ) -> Insertion {
         // Who charges an overflow cell says so before he looks at the version of the page, and it
@@ -287,7 +300,7 @@ impl Table {
         if (vacancy.is_taken)() {
             return Insertion::Overflowed;
         }
-        let (page, (mark, words)) = (spot.page, newcomer);
+        let page = spot.page;
         let mut backoff = Backoff::default();
         loop {
             match page.find(mark, self.shape) {
@@ -309,6 +322,10 @@ impl Table {
                     let replaced = self.replace_idle(&locked, newcomer, vacancy.idle_since);
                     return if replaced { Insertion::Done } else { Insertion::Full };
                 }
+                let Some((mark, words)) = newcomer() else {
+                    self.pool.release(1);
+                    return Insertion::Full;
+                };
                 page.set_keys(page.keys() + 1);
                 locked.write(empty.slot, mark, words);
                 return Insertion::Done;
@@ -329,11 +346,14 @@ impl Table {
     fn replace_idle(
         &self,
         locked: &LockedGroup<'_>,
-        (mark, words): (u64, Words),
+        newcomer: &mut Newcomer<'_>,
         idle_since: Timestamp,
     ) -> bool {
         let mut copies = locked.group().copies().filter(|copied| copied.mark != 0);
         let Some(idle) = copies.find(|copied| self.is_idle(copied, idle_since)) else {
+            return false;
+        };
+        let Some((mark, words)) = newcomer() else {
             return false;
         };
         self.clear(locked, &idle);
@@ -342,6 +362,9 @@ impl Table {
         true
     }
 }
+
+/// A new key's mark and state, told while its slot is held; none if it is not to have one after all.
+pub(super) type Newcomer<'n> = dyn FnMut() -> Option<(u64, Words)> + 'n;
 
 /// What else must be known to insert a key.
 #[derive(Clone, Copy)]

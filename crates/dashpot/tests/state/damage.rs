@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use dashpot::{
     Limiter, ManualClock, MemoryStore, Policy, Quota, StateError, StateKeeper, Timestamp,
@@ -103,7 +103,10 @@ fn something_else_is_not_written_over() {
 fn a_beginning_that_was_left_is_cleared_away() {
     let scratch = Scratch::new();
     let whole = saved(&scratch);
-    fs::write(scratch.file().with_file_name("dashpot.state.new"), &whole[..20]).unwrap();
+    let left = scratch.file().with_file_name("dashpot.state.123-0.new");
+    fs::write(&left, &whole[..20]).unwrap();
+    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+    fs::File::options().write(true).open(&left).unwrap().set_modified(long_ago).unwrap();
     MemoryStore::builder().build_from(scratch.file()).unwrap().save(scratch.file()).unwrap();
     assert_eq!(scratch.names(), ["dashpot.state"]);
 }
@@ -143,4 +146,18 @@ fn a_keeper_tells_what_went_wrong_and_goes_on() {
     keeper.close().unwrap();
     let restored = MemoryStore::builder().build_from(&path).unwrap();
     assert_eq!(restored.len(), 1);
+}
+
+/// Two who save one store at once do not get in each other's way.
+#[test]
+fn saving_twice_at_once_is_saving_twice() {
+    let scratch = Scratch::new();
+    let store = MemoryStore::new();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope
+                .spawn(|| (0..20).for_each(|_| assert_eq!(store.save(scratch.file()).unwrap(), 0)));
+        }
+    });
+    assert_eq!(scratch.names(), ["dashpot.state"]);
 }

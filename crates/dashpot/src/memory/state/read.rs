@@ -11,6 +11,7 @@ use super::error::{Fault, StateError};
 use super::format::{CELL, END, Input, KEY, MAGIC, VERSION};
 use super::write::KNOWN_KEY;
 use crate::memory::kept::Kept;
+use crate::memory::page::DEFINITION_BITS;
 use crate::memory::{MemoryStore, MemoryStoreBuilder};
 use crate::policy::Definition;
 use crate::{Algorithm, Key, Policy, Quota, Timestamp, Zone};
@@ -89,6 +90,9 @@ fn tables(
                 END => break,
                 kind @ (KEY | CELL) => {
                     let (mark, kept) = entry(input, &definitions)?;
+                    if kind == KEY && mark & !DEFINITION_BITS != mark.max(DEFINITION_BITS + 1) {
+                        return Err(input.damaged("no key has such a mark"));
+                    }
                     found(kind, mark, kept);
                 }
                 _ => return Err(input.damaged("there is no such kind of entry")),

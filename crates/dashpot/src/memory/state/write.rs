@@ -46,7 +46,7 @@ fn table(store: &MemoryStore, table: &Table, out: &mut Output<'_, impl Write>) -
     while let Some(mark) = cursor {
         page.clear();
         let now = store.now();
-        cursor = table.visit(mark, &mut |mark, kept: &mut Kept| {
+        cursor = table.visit(mark, &mut |mark, kept: &Kept| {
             if !kept.is_idle(now) {
                 keys += 1;
                 entry(KEY, mark, kept, &definitions, now, &mut page);
@@ -79,18 +79,27 @@ fn definition(definition: &Definition, out: &mut Output<'_, impl Write>) -> io::
 fn entry(
     kind: u8,
     mark: u64,
-    kept: &mut Kept,
+    kept: &Kept,
     definitions: &[Arc<Definition>],
     now: Timestamp,
     out: &mut Vec<u8>,
 ) {
-    let position = |kept: &Kept| definitions.iter().position(|known| known.same(&kept.definition));
-    let index = position(kept).or_else(|| {
-        kept.redefine(definitions.first()?, now);
-        position(kept)
-    });
-    let Some(index) = index.and_then(|index| u16::try_from(index).ok()) else {
-        return; // There is always a first definition.
+    let known = |kept: &Kept| definitions.iter().position(|known| known.same(&kept.definition));
+    let (index, converted);
+    let (index, kept) = match known(kept) {
+        Some(index) => (index, kept),
+        // A copy of it, under a definition that is in the file. What is kept stays as it is.
+        None => {
+            let Some((first, mut copy)) = definitions.first().zip(kept.copy()) else {
+                return; // There is always a first definition, and a state can always be copied.
+            };
+            copy.redefine(first, now);
+            (index, converted) = (0, copy);
+            (index, &converted)
+        }
+    };
+    let Ok(index) = u16::try_from(index) else {
+        return; // There are never so many definitions.
     };
     let words = kept.definition.engine.save(&kept.state);
     let Ok(count) = u16::try_from(words.len()) else {
