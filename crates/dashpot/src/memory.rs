@@ -196,16 +196,21 @@ impl MemoryStore {
             }
             KeyOperation::Block(until) => {
                 let wanted = if until > self.now() { Wanted::Always } else { Wanted::No };
-                self.change(policy, key, wanted, |kept, now, _| {
+                self.change(policy, key, wanted, |kept, now, is_shared| {
                     kept.redefine(policy.definition(), now);
                     // Not a moment that is past, which would be a block again if the clock went back.
-                    kept.blocked_until = if until > now { until } else { Timestamp::EPOCH };
+                    let until = if until > now { until } else { Timestamp::EPOCH };
+                    // With whom others are blocked, nobody's block ends early.
+                    let least = if is_shared { kept.blocked_until } else { Timestamp::EPOCH };
+                    kept.blocked_until = until.max(least);
                 });
             }
             KeyOperation::Unblock => {
-                self.change(policy, key, Wanted::No, |kept, now, _| {
+                self.change(policy, key, Wanted::No, |kept, now, is_shared| {
                     kept.redefine(policy.definition(), now);
-                    kept.blocked_until = Timestamp::EPOCH;
+                    if !is_shared {
+                        kept.blocked_until = Timestamp::EPOCH;
+                    }
                 });
             }
         }

@@ -31,8 +31,8 @@ fn clamp_to_now_minus_tau() {
 fn truncated_wait() {
     caught(&Bug {
         file: "algorithm/token_bucket.rs",
-        right: "grains.div_ceil(self.per_nano.into())",
-        wrong: "(grains / u128::from(self.per_nano))",
+        right: "grains.saturating_add(u128::from(self.per_nano - 1))",
+        wrong: "grains",
         caught_by: ("traps", "trap_truncated_wait"),
     });
 }
@@ -50,36 +50,22 @@ fn burst_off_by_one() {
 #[test]
 fn check_then_update() {
     caught(&Bug {
-        file: "memory.rs",
-        right: "        if allowed {\n            for group",
-        wrong: "        drop(shards);
-        std::thread::yield_now();
-        let mut shards = self.lock_all(groups.iter().map(|group| group.place));
-        if allowed {\n            for group",
+        file: "memory/group.rs",
+        right: "        let Some(_locked) = self.group.try_lock(self.sequence) else {",
+        wrong: "        std::thread::yield_now();
+        let again = self.group.sequence().and_then(|sequence| self.group.try_lock(sequence));
+        let Some(_locked) = again else {",
         caught_by: ("stress", "trap_check_then_update"),
-    });
-}
-
-#[test]
-fn time_read_before_the_locks() {
-    caught(&Bug {
-        file: "memory.rs",
-        right: "        let mut shards = self.lock_all(groups.iter().map(|group| group.place));
-        // Under the locks, so that each key sees time in the order in which it is asked about.
-        let now = self.now();",
-        wrong: "        let now = self.now();
-        let mut shards = self.lock_all(groups.iter().map(|group| group.place));",
-        caught_by: ("stress", "time_is_read_when_it_is_a_callers_turn"),
     });
 }
 
 #[test]
 fn denied_requests_charged() {
     caught(&Bug {
-        file: "memory.rs",
-        right: "        if allowed {\n            for group",
-        wrong: "        {\n            for group",
-        caught_by: ("traps", "trap_denied_requests_are_charged"),
+        file: "memory/held.rs",
+        right: "        if allowed && !wanting {",
+        wrong: "        if !wanting {",
+        caught_by: ("stress", "several_limits_at_once_from_all_sides"),
     });
 }
 
@@ -136,9 +122,10 @@ fn delay_counted_after_charging() {
 #[test]
 fn eviction_of_keys_that_are_owed_a_limit() {
     caught(&Bug {
-        file: "memory/shard.rs",
-        right: "if slot.record.is_idle(slot.policy.engine(), now) {",
-        wrong: "if slot.record.is_idle(slot.policy.engine(), now.after(std::time::Duration::from_secs(30))) {",
+        file: "memory/table.rs",
+        right: "engine.is_idle(&engine.unpack(self.state_words(&copied.words)), now)",
+        wrong: "let now = now.after(std::time::Duration::from_secs(30));
+            engine.is_idle(&engine.unpack(self.state_words(&copied.words)), now)",
         caught_by: ("traps", "trap_eviction_is_amnesty_and_memory_is_unbounded"),
     });
 }
@@ -146,9 +133,9 @@ fn eviction_of_keys_that_are_owed_a_limit() {
 #[test]
 fn eviction_of_the_blocked() {
     caught(&Bug {
-        file: "memory/record.rs",
-        right: "self.blocked_for(now) == 0 && engine.is_idle(&self.state, now)",
-        wrong: "engine.is_idle(&self.state, now)",
+        file: "memory/kept.rs",
+        right: "self.blocked_for(now) == 0 && self.definition.engine.is_idle(&self.state, now)",
+        wrong: "self.definition.engine.is_idle(&self.state, now)",
         caught_by: ("traps", "trap_eviction_is_amnesty_for_the_blocked_and_the_busy"),
     });
 }
@@ -157,9 +144,9 @@ fn eviction_of_the_blocked() {
 fn eviction_of_permits_in_flight() {
     caught(&Bug {
         file: "algorithm/concurrency.rs",
-        right: "state.permits == 0",
-        wrong: "state.permits < u64::MAX",
-        caught_by: ("traps", "trap_eviction_is_amnesty_for_the_blocked_and_the_busy"),
+        right: "state.permits == 0 && state.since <= now",
+        wrong: "state.since <= now",
+        caught_by: ("bounded", "flood::the_busy_stay_busy"),
     });
 }
 
@@ -187,9 +174,9 @@ fn zones_that_share_their_counters() {
 #[test]
 fn conversion_that_is_forgotten_on_a_denial() {
     caught(&Bug {
-        file: "memory/shard.rs",
-        right: "            self.policy = policy.clone();",
-        wrong: "            let _ = new;",
+        file: "memory/kept.rs",
+        right: "        self.definition = definition.clone();",
+        wrong: "",
         caught_by: ("vectors", "a_wait_told_after_a_change_is_exact"),
     });
 }
@@ -231,6 +218,63 @@ fn a_large_cost_that_small_ones_overtake() {
         right: "if waiter.is_first(context.waker()) {",
         wrong: "if waiter.is_first(context.waker()) || true {",
         caught_by: ("waiting", "order::a_large_cost_is_not_overtaken_by_small_ones"),
+    });
+}
+
+#[test]
+fn newcomers_that_leave_a_busy_cell() {
+    caught(&Bug {
+        file: "memory/table.rs",
+        right: "        if (vacancy.is_taken)() {",
+        wrong: "        if false && (vacancy.is_taken)() {",
+        caught_by: ("bounded", "overflow::room_that_appears_is_no_amnesty"),
+    });
+}
+
+#[test]
+fn keys_that_are_not_counted() {
+    caught(&Bug {
+        file: "memory/pool.rs",
+        right: "(keys < self.max_keys).then_some(keys + 1)",
+        wrong: "(keys <= self.max_keys).then_some(keys + 1)",
+        caught_by: ("bounded", "cap::room_for_none_or_one"),
+    });
+}
+
+#[test]
+fn credit_that_a_cell_gives() {
+    caught(&Bug {
+        file: "memory.rs",
+        right: "if is_shared && !counts_permits { used.max(reservation.cost()) } else { used }",
+        wrong: "{ let _ = (is_shared, counts_permits); used }",
+        caught_by: ("regressions", "nothing_is_given_back_to_a_cell_that_was_charged_elsewhere"),
+    });
+}
+
+#[test]
+fn state_file_that_is_not_summed_up() {
+    caught(&Bug {
+        file: "memory/state/format.rs",
+        right: "        if self.u64()? != sum {",
+        wrong: "        if self.u64()? == 0 && sum == 0 {",
+        caught_by: ("state", "damage::a_bit_that_flipped_is_noticed_wherever_it_is"),
+    });
+}
+
+#[test]
+fn state_file_written_in_place() {
+    caught(&Bug {
+        file: "memory/state.rs",
+        right: "    path.with_file_name(name)
+}
+
+/// The end of the names",
+        wrong: "    let _ = name;
+    path.with_extension(\"state\")
+}
+
+/// The end of the names",
+        caught_by: ("state", "children::disk_full"),
     });
 }
 

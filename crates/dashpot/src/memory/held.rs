@@ -187,7 +187,10 @@ impl MemoryStore {
             };
             match (done, to_insert) {
                 (Some(now), _) => {
-                    self.room.touched(place.line());
+                    match &found {
+                        Some(Source::Cell(..)) => self.room.touched_all(),
+                        _ => self.room.touched(place.line()),
+                    }
                     return now;
                 }
                 (None, Some(force)) => overflowing = !self.insert(&mut place, force),

@@ -87,6 +87,20 @@ impl Room {
         }
     }
 
+    /// Something was given back that several keys share, nobody knows which: wakes the first one in
+    /// every line.
+    pub(crate) fn touched_all(&self) {
+        fence(Ordering::SeqCst);
+        for section in &self.sections {
+            if section.occupied.load(Ordering::Relaxed) > 0 {
+                let mut lines = section.lines.lock();
+                let first: Vec<_> = lines.values_mut().filter_map(waker_of_first).collect();
+                drop(lines);
+                first.into_iter().for_each(Waker::wake);
+            }
+        }
+    }
+
     /// Gets in line.
     pub(super) fn enter(&self, place: u64) -> Result<Waiter<'_>, NotReady> {
         let one_more = |waiting| (waiting < self.most).then_some(waiting + 1);

@@ -1,0 +1,180 @@
+//! Two keys in one cell: neither gets anything at the other's expense, or by a trick.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Wake, Waker};
+
+use dashpot::{Algorithm, Check, Limiter, ManualClock};
+
+use super::{NANO, SECOND, a_minute, fill, pair_in_one_cell, store};
+
+struct Scene {
+    clock: ManualClock,
+    limiter: Limiter,
+    /// Two keys that are counted in one cell.
+    one: Vec<u8>,
+    other: Vec<u8>,
+}
+
+/// Five a minute, and no room.
+fn scene(algorithm: Algorithm) -> Scene {
+    let (store, clock) = store(0);
+    let limiter = a_minute(&store, algorithm, 5);
+    let [one, other] = pair_in_one_cell(&store, &clock, limiter.policy()).unwrap();
+    Scene { clock, limiter, one, other }
+}
+
+const CLOCKED: [Algorithm; 5] = [
+    Algorithm::TokenBucket,
+    Algorithm::LeakyBucket,
+    Algorithm::FixedWindow,
+    Algorithm::SlidingLog,
+    Algorithm::SlidingWindow,
+];
+
+/// Several newcomers in one call, of one policy or of several, whether there is room for none, for
+/// one or for some of them. It never returned.
+#[test]
+fn newcomers_in_one_call() {
+    for max_keys in 0..4 {
+        let (store, _clock) = store(max_keys);
+        let policies = super::one_of_each(&store, 5);
+        for key in 0..100_u64 {
+            let keys = [key.to_be_bytes(), (key + 1000).to_be_bytes()];
+            let checks: Vec<_> = policies
+                .iter()
+                .flat_map(|limiter| keys.iter().map(|key| Check::new(limiter.policy(), key)))
+                .collect();
+            assert!(store.decide_now(&checks).is_allowed());
+            assert!(store.len() <= max_keys);
+        }
+    }
+}
+
+/// Two keys of one call that share a cell are counted both. Each was judged as if the other were not
+/// there, and what one took was forgotten.
+#[test]
+fn both_keys_of_one_call_are_counted() {
+    for algorithm in Algorithm::ALL {
+        let Scene { limiter, one, other, .. } = scene(algorithm);
+        let ask = |for_one: u64, for_other: u64| {
+            let check = Check::new(limiter.policy(), &one).cost(for_one);
+            let another = Check::new(limiter.policy(), &other).cost(for_other);
+            limiter.store().decide_now(&[check, another]).is_allowed()
+        };
+        assert!(!ask(3, 3), "{algorithm}: together they may take five");
+        assert!(ask(2, 1), "{algorithm}");
+        assert_eq!(limiter.peek(&one).statuses()[0].remaining(), 2, "{algorithm}");
+        assert_eq!(limiter.peek(&other).statuses()[0].remaining(), 2, "{algorithm}");
+        assert!(ask(1, 0) && ask(0, 1), "{algorithm}");
+        assert!(!ask(1, 0) && !ask(0, 1), "{algorithm}");
+    }
+}
+
+/// What one has taken and not used has drained long ago. When it was given back, it was at the expense
+/// of what the other has taken since: that one could take five more.
+#[test]
+fn what_one_gives_back_is_not_the_others() {
+    for algorithm in CLOCKED {
+        let Scene { clock, limiter, one, other } = scene(algorithm);
+        let reservation = limiter.reserve(&one, 5).unwrap();
+        clock.advance(limiter.peek(&one).statuses()[0].reset_after());
+        assert!(limiter.check_n(&other, 5).is_allowed(), "{algorithm}");
+        limiter.refund(reservation);
+        assert!(!limiter.check(&other).is_allowed(), "{algorithm}");
+    }
+}
+
+/// A block outlasts what the cell counts, and a reset.
+#[test]
+fn a_block_in_a_cell_lasts() {
+    for algorithm in CLOCKED {
+        let Scene { clock, limiter, one, other } = scene(algorithm);
+        assert!(limiter.check_n(&one, 4).is_allowed(), "{algorithm}");
+        limiter.block(&one, SECOND * 3600);
+        limiter.reset(&one);
+        clock.advance(SECOND * 3600 - NANO);
+        assert!(!limiter.check(&one).is_allowed(), "{algorithm}");
+        assert!(limiter.check_n(&other, 5).is_allowed(), "{algorithm}");
+        clock.advance(NANO);
+        assert!(limiter.check_n(&one, 5).is_allowed(), "{algorithm}: it has a place of its own");
+    }
+}
+
+/// A reset is for one key, and at nobody's expense.
+#[test]
+fn a_reset_is_for_one() {
+    for algorithm in CLOCKED {
+        let Scene { limiter, one, other, .. } = scene(algorithm);
+        assert!(limiter.check_n(&one, 3).is_allowed(), "{algorithm}");
+        assert!(limiter.check_n(&other, 2).is_allowed(), "{algorithm}");
+        limiter.reset(&one);
+        assert!(!limiter.check(&other).is_allowed(), "{algorithm}");
+        assert!(limiter.check_n(&one, 5).is_allowed(), "{algorithm}");
+    }
+}
+
+/// Permits come back to the cell they were taken in, whatever was done to their key meanwhile. They
+/// came back to a place of its own, and the cell was short of them for ever.
+#[test]
+fn permits_come_back_to_their_cell() {
+    let Scene { clock, limiter, one, other } = scene(Algorithm::Concurrency);
+    for _ in 0..10 {
+        let permit = limiter.acquire(&one).unwrap();
+        limiter.block(&one, SECOND);
+        limiter.reset(&one);
+        drop(permit);
+        // Not `unblock`: a block of keys that share lasts, because it may be another's.
+        clock.advance(SECOND);
+        assert!(limiter.acquire(&one).is_ok());
+    }
+    assert_eq!(limiter.peek(&other).statuses()[0].remaining(), 5);
+    assert!(limiter.store().usage().keys == 0);
+}
+
+#[derive(Default)]
+struct Rings(AtomicU64);
+
+impl Wake for Rings {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Who waits for a permit is woken when somebody else gives back what they share. It was not, and
+/// slept for ever.
+#[test]
+fn a_permit_that_comes_back_wakes_those_who_share() {
+    let Scene { limiter, one, other, .. } = scene(Algorithm::Concurrency);
+    let mut permits: Vec<_> = (0..5).map(|_| limiter.acquire(&one).unwrap()).collect();
+    let rings = Arc::new(Rings::default());
+    let waker = Waker::from(rings.clone());
+    let mut context = Context::from_waker(&waker);
+    let mut waiting = pin!(limiter.acquire_within(&other, SECOND * 3600));
+    assert!(waiting.as_mut().poll(&mut context).is_pending());
+    permits.pop();
+    assert!(rings.0.load(Ordering::SeqCst) > 0, "woken");
+    assert!(waiting.as_mut().poll(&mut context).is_ready());
+}
+
+/// A few in a cell, and a store that has room again: they stay together until the cell is whole.
+#[test]
+fn together_until_the_cell_is_whole() {
+    for algorithm in CLOCKED {
+        let (store, clock) = store(10);
+        let squatters = fill(&store);
+        let limiter = a_minute(&store, algorithm, 5);
+        let [one, other] = pair_in_one_cell(&store, &clock, limiter.policy()).unwrap();
+        assert!(limiter.check_n(&one, 5).is_allowed(), "{algorithm}");
+        for key in 0..10_u64 {
+            squatters.reset(&key.to_be_bytes());
+        }
+        assert!(!limiter.check(&other).is_allowed(), "{algorithm}");
+        clock.advance(limiter.peek(&other).statuses()[0].reset_after() - NANO);
+        assert!(!limiter.check_n(&other, 5).is_allowed(), "{algorithm}");
+        clock.advance(NANO);
+        assert!(limiter.check_n(&other, 5).is_allowed(), "{algorithm}");
+        assert!(limiter.check_n(&one, 5).is_allowed(), "{algorithm}: each by itself now");
+    }
+}
