@@ -8,7 +8,7 @@ use super::overflow::Overflow;
 use super::place::Place;
 use super::sync::Ordering;
 use super::table::{Insertion, Newcomer, Seat, Table, Vacancy};
-use crate::{Policy, Timestamp};
+use crate::{Algorithm, Policy, Timestamp};
 
 /// How many stretches of slots are swept for a new key, and for one that finds no room.
 const SWEEPS: usize = 1;
@@ -28,22 +28,27 @@ impl MemoryStore {
     /// Gives a key a slot. False if it is to be counted in its overflow cell.
     #[cold]
     pub(super) fn insert(&self, place: &mut Place<'_>, force: bool) -> bool {
-        let mark = place.mark;
+        let (mark, policy) = (place.mark, place.policy);
         let Some(table) = self.table_for(place) else {
             return true; // There is no memory left to have a table in; there is none to go on with.
         };
         let now = self.now();
         let cell = Overflow::cell(table.number(), mark);
-        let is_taken = || !force && self.overflow.is_busy(cell, now);
+        // Permits that are out come back to where they are counted, so their key stays there. What
+        // others have used is taken along with the key, while nobody charges the cell for it: its page
+        // is changing, and they would notice.
+        let moves = force && policy.algorithm() != Algorithm::Concurrency;
+        let moved = || if moves { self.overflow.copy(cell) } else { None };
+        let is_taken = || !moves && self.overflow.is_busy(cell, now);
         let vacancy = |idle_since| Vacancy { is_taken: &is_taken, force, idle_since };
         let idle_since = now.before(GRACE);
         self.sweep_for(mark, idle_since);
-        match table.insert(mark, vacancy(idle_since)) {
+        match table.insert(mark, &moved, vacancy(idle_since)) {
             Insertion::Done | Insertion::Known => return true,
             Insertion::Overflowed => {}
             Insertion::Full | Insertion::NoPlace => {
                 self.sweep(now, SWEEPS_FOR_ROOM);
-                if table.insert(mark, vacancy(now)) == Insertion::Done {
+                if table.insert(mark, &moved, vacancy(now)) == Insertion::Done {
                     return true;
                 }
             }
@@ -120,7 +125,7 @@ impl MemoryStore {
         // If fewer keys are allowed now, what is too much goes where newcomers go; but for blocks.
         let force = kept.blocked_for(now) > 0;
         let vacancy = Vacancy { is_taken: &|| false, force, idle_since: now };
-        if table.insert(mark, vacancy) != Insertion::Done {
+        if table.insert(mark, &|| None, vacancy) != Insertion::Done {
             return self.overflow.add(Overflow::cell(table.number(), mark), &kept, now);
         }
         if let Some(Seat::Slot(_, found)) = table.find(mark)

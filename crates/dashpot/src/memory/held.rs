@@ -153,10 +153,8 @@ impl MemoryStore {
         let mut place = self.place(policy, key);
         let mut overflowing = false;
         let mut backoff = Backoff::default();
-        // Permits that are out come back to where they are counted, so their key stays there.
+        // See `insert`.
         let can_move = policy.algorithm() != Algorithm::Concurrency;
-        // What a key has used that moves from its cell to a slot: no more than all of the cell.
-        let mut used = None;
         loop {
             let before = self.now();
             let found = Source::find(&place, &self.overflow, overflowing, before);
@@ -164,8 +162,6 @@ impl MemoryStore {
                 (Some(Source::Nowhere(_)), Wanted::IfThereIsRoom) => Some(false),
                 (Some(Source::Nowhere(_)), Wanted::Always) => Some(true),
                 (Some(Source::Cell(..)), Wanted::Always | Wanted::IfShared) if can_move => {
-                    let cell = found.as_ref().and_then(Source::cell);
-                    used = cell.and_then(|cell| self.overflow.copy(cell));
                     Some(true)
                 }
                 _ => None,
@@ -177,9 +173,6 @@ impl MemoryStore {
                     .map(|mut hold| {
                         let now = self.now();
                         let mut kept = hold.take(source, &place);
-                        if let Some(used) = used.take() {
-                            kept = used;
-                        }
                         change(&mut kept, now, source.cell().is_some());
                         hold.put(source, kept);
                         now

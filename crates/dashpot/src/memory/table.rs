@@ -197,15 +197,21 @@ impl Table {
 
     /// Puts a state into a slot, or aside if it does not fit there.
     pub(super) fn put(&self, locked: &LockedGroup<'_>, copied: &Copied, kept: Kept) {
-        let (slot, key) = (copied.slot, copied.mark | DEFINITION_BITS);
+        let (mark, words) = self.stow(copied.mark, kept);
+        locked.write(copied.slot, mark, words);
+    }
+
+    /// What to write into a slot for this state, which is put aside if it does not fit there.
+    fn stow(&self, mark: u64, kept: Kept) -> (u64, Words) {
+        let key = mark | DEFINITION_BITS;
         let mut words = Words::default();
         let fits = kept.blocked_until == Timestamp::EPOCH
             && kept.definition.engine.pack(&kept.state, self.state_words_mut(&mut words));
         match self.definition_bits(&kept.definition) {
-            Some(bits) if fits => locked.write(slot, key & !DEFINITION_BITS | bits, words),
+            Some(bits) if fits => (key & !DEFINITION_BITS | bits, words),
             _ => {
                 self.side.put(key, kept);
-                locked.write(slot, key, [ASIDE, 0, 0]);
+                (key, [ASIDE, 0, 0])
             }
         }
     }
@@ -248,10 +254,19 @@ impl Table {
         words.get_mut(..self.shape.slot - 1).unwrap_or_default()
     }
 
-    /// Gives a key a slot, fresh, in the place of an empty or an idle one.
-    pub(super) fn insert(&self, mark: u64, vacancy: Vacancy<'_>) -> Insertion {
-        let newborn = &mut || Some((mark | NEWBORN, Words::default()));
-        match self.insert_with(mark, newborn, vacancy) {
+    /// Gives a key a slot in the place of an empty or an idle one, with what `moved` says when there
+    /// is one; fresh if that is nothing.
+    pub(super) fn insert(
+        &self,
+        mark: u64,
+        moved: &dyn Fn() -> Option<Kept>,
+        vacancy: Vacancy<'_>,
+    ) -> Insertion {
+        let newcomer = &mut || match moved() {
+            Some(kept) => Some(self.stow(mark, kept)),
+            None => Some((mark | NEWBORN, Words::default())),
+        };
+        match self.insert_with(mark, newcomer, vacancy) {
             Insertion::Known => Insertion::Done,
             inserted => inserted,
         }
