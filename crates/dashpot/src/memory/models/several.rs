@@ -46,12 +46,11 @@ fn two_keys_and_one_of_them() {
     });
 }
 
+/// How much is used of two keys, seen at one instant.
+type Look = fn(&Scene, [(&Policy, &str); 2]) -> Vec<u64>;
+
 /// While somebody takes of both, somebody looks at both: he sees both taken, or none.
-fn seen_together(
-    scene: &Arc<Scene>,
-    pair: [(&Policy, &str); 2],
-    look: fn(&Scene, [(&Policy, &str); 2]) -> Vec<u64>,
-) {
+fn seen_together(scene: &Arc<Scene>, pair: [(&Policy, &str); 2], look: Look) {
     let before = scene.used_of_all(&pair);
     let [(one, a), (two, b)] = pair.map(|(policy, key)| (policy.clone(), key.to_owned()));
     let seen = together([
