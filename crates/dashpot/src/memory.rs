@@ -14,6 +14,9 @@ mod growth;
 mod held;
 mod hold;
 mod kept;
+#[cfg(test)]
+#[cfg(any(dashpot_loom, dashpot_shuttle))]
+mod models;
 mod overflow;
 mod page;
 mod place;
@@ -22,7 +25,7 @@ mod pool;
 mod quick;
 mod side;
 mod state;
-mod sync;
+pub(crate) mod sync;
 mod table;
 mod tables;
 mod usage;
@@ -31,7 +34,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 use crate::algorithm::Verdict;
@@ -46,6 +49,7 @@ use overflow::Overflow;
 use page::DEFINITION_BITS;
 use pool::Pool;
 pub use state::{StateError, StateKeeper};
+use sync::RwLock;
 pub(crate) use table::Home;
 use tables::Tables;
 pub use usage::MemoryUsage;

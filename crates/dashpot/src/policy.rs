@@ -3,10 +3,11 @@
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::str::FromStr;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock};
 
 use crate::algorithm::Engine;
 use crate::memory::Home;
+use crate::memory::sync::Once;
 use crate::{Quota, Window, Zone};
 
 /// How a quota is enforced. The [guide](crate#choosing-an-algorithm) says which one fits.
@@ -105,7 +106,7 @@ pub struct Policy(Arc<Inner>);
 struct Inner {
     definition: Arc<Definition>,
     /// Where the first store in memory that was asked about it keeps its keys.
-    home: OnceLock<Home>,
+    home: Once<Home>,
 }
 
 /// What a policy says, as written and ready to run.
@@ -199,7 +200,7 @@ impl Policy {
 
     /// A policy as defined before.
     pub(crate) fn from_definition(definition: Arc<Definition>) -> Self {
-        Self(Arc::new(Inner { definition, home: OnceLock::new() }))
+        Self(Arc::new(Inner { definition, home: Once::new() }))
     }
 
     #[inline]
@@ -208,7 +209,7 @@ impl Policy {
     }
 
     #[inline]
-    pub(crate) fn home(&self) -> &OnceLock<Home> {
+    pub(crate) fn home(&self) -> &Once<Home> {
         &self.0.home
     }
 }

@@ -6,19 +6,19 @@ use super::MemoryStore;
 use super::kept::Kept;
 use super::overflow::Overflow;
 use super::place::Place;
-use super::sync::Ordering;
+use super::sync::{Ordering, or_in_models};
 use super::table::{Insertion, Newcomer, Seat, Table, Vacancy};
 use crate::{Algorithm, Policy, Timestamp};
 
 /// How many stretches of slots are swept for a new key, and for one that finds no room.
 const SWEEPS: usize = 1;
-const SWEEPS_FOR_ROOM: usize = 16;
+const SWEEPS_FOR_ROOM: usize = or_in_models(16, 4);
 
 /// For how many new keys there is a sweep: few enough that it overtakes growth.
 const SWEPT_FOR: u64 = 4;
 
 /// The size from which on pages are swept before there is need to.
-const WORTH_SWEEPING: usize = 2;
+const WORTH_SWEEPING: usize = or_in_models(2, 1);
 
 /// How long a key must have been idle to make room while there is room enough. It may be back soon,
 /// and to put it in again costs more than to have kept it.
@@ -82,7 +82,7 @@ impl MemoryStore {
     }
 
     /// Forgets keys that have been idle since then, wherever they are, a few at a time.
-    fn sweep(&self, idle_since: Timestamp, stretches: usize) {
+    pub(super) fn sweep(&self, idle_since: Timestamp, stretches: usize) {
         let tables = self.tables.read();
         for _ in 0..stretches {
             let Some((number, page)) = self.pool.under_hand() else {

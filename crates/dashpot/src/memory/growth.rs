@@ -3,7 +3,7 @@
 use super::directory::Spot;
 use super::group::{Copied, Group};
 use super::page::{LINE, Page, SIZES, lock};
-use super::sync::{MutexGuard, Ordering};
+use super::sync::{MutexGuard, Ordering, or_in_models};
 use super::table::Table;
 use crate::Timestamp;
 
@@ -11,7 +11,7 @@ use crate::Timestamp;
 const ROOM: (usize, usize) = (3, 2);
 
 /// Groups a sweep looks at before it lets others get on.
-const SWEPT: usize = 8;
+const SWEPT: usize = or_in_models(8, 1);
 
 impl Table {
     /// Moves the keys of a page that has no place for another to one that has, or to two. Whoever

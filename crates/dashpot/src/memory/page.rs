@@ -3,18 +3,23 @@
 use std::fmt;
 
 use super::group::{Copied, Glance, Group, LockedGroup, Shape};
-use super::sync::{AtomicU32, AtomicU64, AtomicUsize, Backoff, Mutex, Ordering, fence};
+use super::sync::{
+    AtomicU32, AtomicU64, AtomicUsize, Backoff, Mutex, Ordering, fence, or_in_models,
+};
 
 /// Words in a cache line.
 pub(super) const LINE: usize = 8;
 
 /// The sizes pages come in, in cache lines. A page of the last size splits into two of the same, so
 /// that a large table has no others, and none that nobody can use.
+#[cfg(not(any(dashpot_loom, dashpot_shuttle)))]
 pub(super) const SIZES: [usize; 7] = [2, 4, 8, 16, 32, 64, 128];
+#[cfg(any(dashpot_loom, dashpot_shuttle))]
+pub(super) const SIZES: [usize; 2] = [2, 4];
 
 /// The most groups a search looks at. In pages that are not too full, nearly all keys are in the
 /// first.
-const SEARCHED: usize = 32;
+const SEARCHED: usize = or_in_models(32, 4);
 
 /// Keys are told apart by the mark without these bits, which say under which definition the state
 /// is kept.
@@ -149,7 +154,7 @@ impl Page {
     /// The group in which a search begins: the middle of the mark, scaled to the number of groups.
     /// (Its first bits lead to the page.)
     #[inline]
-    fn home(mark: u64, groups: usize) -> usize {
+    pub(super) fn home(mark: u64, groups: usize) -> usize {
         let spread = (mark >> 6) & u64::from(u32::MAX);
         usize::try_from((spread * groups as u64) >> 32).unwrap_or(0)
     }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use super::group::Shape;
 use super::page::{LINE, Page, SIZES};
-use super::sync::{AtomicU32, AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering};
+use super::sync::{AtomicU32, AtomicU64, AtomicUsize, Mutex, MutexGuard, Once, Ordering};
 
 /// Pages in the first chunk; each chunk has twice as many as the one before.
 const FIRST_CHUNK: u32 = 8;
@@ -15,7 +15,7 @@ const CHUNKS: usize = 28;
 /// The pages, and the budget of keys. A page that is given back is used again, by whichever table.
 #[derive(Default)]
 pub(super) struct Pool {
-    chunks: [OnceLock<Box<[OnceLock<Page>]>>; CHUNKS],
+    chunks: [OnceLock<Box<[Once<Page>]>>; CHUNKS],
     made: AtomicU32,
     /// By size, and by shape of group: what is a lock word once must be one for ever, because
     /// somebody may still try to lock it.
@@ -97,7 +97,7 @@ impl Pool {
         let number = self.made.fetch_add(1, Ordering::AcqRel);
         let (chunk, index) = place(number);
         let pages = (FIRST_CHUNK as usize) << chunk;
-        let empty = || (0..pages).map(|_| OnceLock::new()).collect();
+        let empty = || (0..pages).map(|_| Once::new()).collect();
         self.chunks.get(chunk)?.get_or_init(empty).get(index)?.set(page).ok()?;
         Some(number)
     }

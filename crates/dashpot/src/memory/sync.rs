@@ -1,41 +1,26 @@
 //! What the table is built on, in one place so that a model checker can stand in for it: with
-//! `--cfg dashpot_loom` the same code runs on loom's atomics and locks.
+//! `--cfg dashpot_loom` or `--cfg dashpot_shuttle` the same code runs on the checker's atomics and
+//! locks, and `memory/models/` explores what threads can do to each other.
 
-#[cfg(not(dashpot_loom))]
-pub(super) use parking_lot::{Mutex, MutexGuard};
-#[cfg(not(dashpot_loom))]
-pub(super) use std::{
+#[cfg(any(dashpot_loom, dashpot_shuttle))]
+mod checked;
+
+#[cfg(any(dashpot_loom, dashpot_shuttle))]
+pub(crate) use checked::*;
+
+#[cfg(not(any(dashpot_loom, dashpot_shuttle)))]
+pub(crate) use parking_lot::{Mutex, MutexGuard, RwLock};
+#[cfg(not(any(dashpot_loom, dashpot_shuttle)))]
+pub(crate) use std::{
     hint::spin_loop,
+    sync::OnceLock as Once,
     sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
     thread::yield_now,
 };
 
-#[cfg(dashpot_loom)]
-pub(super) use loom::{
-    hint::spin_loop,
-    sync::MutexGuard,
-    sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
-    thread::yield_now,
-};
-
-/// loom's lock, with the face of the real one.
-#[cfg(dashpot_loom)]
-#[derive(Debug, Default)]
-pub(super) struct Mutex<T>(loom::sync::Mutex<T>);
-
-#[cfg(dashpot_loom)]
-impl<T> Mutex<T> {
-    pub(super) fn new(value: T) -> Self {
-        Self(loom::sync::Mutex::new(value))
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        self.0.try_lock().ok()
-    }
+/// Of two numbers the first, or under a model checker the second: there, small tables must do.
+pub(crate) const fn or_in_models(shipped: usize, modelled: usize) -> usize {
+    if cfg!(any(dashpot_loom, dashpot_shuttle)) { modelled } else { shipped }
 }
 
 /// Waits a little, and a little longer each time: whoever is in the way needs some nanoseconds, or
@@ -44,8 +29,10 @@ impl<T> Mutex<T> {
 pub(super) struct Backoff(u32);
 
 impl Backoff {
-    /// Rounds of spinning before the core is offered to others.
-    const SPINS: u32 = 6;
+    /// Rounds of spinning before the core is offered to others. A model checker need not be told
+    /// twice.
+    #[expect(clippy::cast_possible_truncation, reason = "it is 6 or 1")]
+    const SPINS: u32 = or_in_models(6, 1) as u32;
 
     pub(super) fn wait(&mut self) {
         if self.0 < Self::SPINS {

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::mem;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::task::Waker;
 
-use parking_lot::Mutex;
-
 use super::NotReady;
+use crate::memory::sync::{AtomicUsize, Mutex, Ordering, fence, or_in_models};
 
 /// How many may wait in one store.
 const MOST: usize = 65_536;
@@ -16,7 +14,7 @@ const MOST: usize = 65_536;
 const MOST_PER_KEY: usize = 1_024;
 
 /// Enough that checks seldom share one with somebody who waits for another key.
-const SECTIONS: usize = 64;
+const SECTIONS: usize = or_in_models(64, 2);
 
 /// The lines, by the hash of policy and key. Should two keys ever have the same, they share a line:
 /// one of them waits a little longer than it must, and nothing else.
