@@ -30,9 +30,11 @@
 //! (longer ones are told as that). If the clock goes back, nothing breaks, and no key has more than
 //! before. All this is held to a slow, exact model by property tests.
 //!
-//! **Cost.** A check is O(1) in the number of keys (a sliding log: O(log L) in its limit), writes
-//! nothing that threads share if it is denied (a sliding log aside), and allocates nothing for up to
-//! four checks on known keys (but where a sliding log grows or a calendar window begins).
+//! **Cost.** A check is O(1) in the number of keys (a sliding log: O(log L) in its limit) and
+//! allocates nothing for up to four checks on known keys (but where a sliding log grows or a calendar
+//! window begins). If it is denied, it writes nothing that threads share; but for sliding logs, blocked
+//! keys, and more than four checks at once. A policy is fast in the first store it is used with; in a
+//! second one, each check looks it up.
 //!
 //! **Memory.** No more keys than [`max_keys`](MemoryStoreBuilder::max_keys). Keys that are as good as
 //! new make room for others, a few at a time; keys that are owed a limit are never forgotten, and

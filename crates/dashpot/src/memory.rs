@@ -59,7 +59,7 @@ pub use usage::MemoryUsage;
 /// - **Exact**: it runs the algorithms as they are; see the [promises](crate#promises).
 /// - **Linearizable**, several checks included; no deadlock whatever the order of the checks.
 /// - **Fast**: one hash, one cache miss and, if something is taken, one atomic write. A denied check
-///   of a single policy writes nothing that threads share (a sliding log's aside).
+///   writes nothing that threads share, unless it is about a sliding log or a blocked key.
 /// - **Small**: a slot of 16 to 32 bytes for each key, whatever its length; only a sliding log takes
 ///   more. Keys are told apart by 58 bits of a hash with a random seed: among a million keys, the
 ///   chance that any two are counted as one is one in half a million.
