@@ -78,7 +78,10 @@ fn of_kind(&(_, quota, algorithm, checks): &Kind, keys: usize) -> Vec<f64> {
         // Time stands still while keys come, so that none goes idle; and no two checks of a key are
         // of one moment, which a log might write down as one.
         let clock = ManualClock::default();
-        let limiter = Limiter::on(policy, MemoryStore::builder().max_keys(usize::MAX).clock(clock.clone()).build());
+        let limiter = Limiter::on(
+            policy,
+            MemoryStore::builder().max_keys(usize::MAX).clock(clock.clone()).build(),
+        );
         for _ in 0..checks {
             newcomers.restart();
             each_key(&mut newcomers, keys, |key| assert!(limiter.check(key).is_allowed()));
