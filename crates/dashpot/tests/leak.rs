@@ -59,7 +59,7 @@ impl Scene {
         let waiting = pin!(limiter.until_ready(&key, 3, SECOND));
         let _ = waiting.poll(&mut Context::from_waker(Waker::noop()));
         limiter.reset(&key);
-        if number % 16 == 0 {
+        if number.is_multiple_of(16) {
             limiter.block(&key, SECOND);
         }
         9
