@@ -21,8 +21,8 @@ struct Bug {
 fn clamp_to_now_minus_tau() {
     caught(&Bug {
         file: "algorithm/token_bucket.rs",
-        right: "let start = tat.0.max(self.moment(now));",
-        wrong: "let start = tat.0.max(self.moment(now).saturating_sub(self.depth));",
+        right: "now.checked_add(wanted).filter(",
+        wrong: "(*tat).max(now.saturating_sub(depth)).checked_add(cost * unit).filter(",
         caught_by: ("traps", "trap_idle_credit_on_top_of_the_burst"),
     });
 }
