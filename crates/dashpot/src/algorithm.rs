@@ -21,6 +21,7 @@ use fixed_window::FixedWindow;
 use leaky_bucket::LeakyBucket;
 use sliding_log::SlidingLog;
 use sliding_window::SlidingWindow;
+pub(crate) use token_bucket::Short;
 use token_bucket::TokenBucket;
 
 /// What an algorithm says to a cost.
@@ -130,6 +131,13 @@ pub(crate) enum State {
     Concurrency(concurrency::InFlight),
 }
 
+impl State {
+    /// Whether it takes a few words, and no more.
+    pub(crate) fn is_small(&self) -> bool {
+        !matches!(self, Self::SlidingLog(_))
+    }
+}
+
 /// Runs `$body` with the algorithm and its own kind of state, and `$otherwise` without a limit.
 ///
 /// The two always belong together: a key's counters are found by its policy's algorithm among
@@ -230,19 +238,10 @@ impl Engine {
         }
     }
 
-    /// [`judge`](Self::judge) for what nearly everybody has: a bucket, and numbers of one word. `None`
-    /// if it is anything else.
-    #[inline]
-    pub(crate) fn judge_short(
-        &self,
-        words: &mut [u64],
-        now: Timestamp,
-        cost: u64,
-    ) -> Option<Judgement> {
-        match (&self.method, words) {
-            (Method::TokenBucket(bucket), [tat]) if cost.wrapping_sub(1) < self.limit => {
-                bucket.judge_short(tat, self.limit, now.as_nanos(), cost)
-            }
+    /// The algorithm in short, if it is what nearly everybody has.
+    pub(crate) fn short(&self) -> Option<Short> {
+        match &self.method {
+            Method::TokenBucket(bucket) => bucket.short(),
             _ => None,
         }
     }

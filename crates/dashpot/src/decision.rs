@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::algorithm::Verdict;
-use crate::{Policy, Timestamp};
+use crate::algorithm::{Judgement, Verdict};
+use crate::{Check, Policy, Timestamp};
 
 /// Whether it may pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -197,33 +197,30 @@ impl<'p> Decision<'p> {
 
     /// The answer to a single check.
     #[inline]
-    pub(crate) fn one(
-        at: Timestamp,
-        policy: &'p Policy,
-        standing: Standing,
-        verdict: Verdict,
-    ) -> Self {
+    pub(crate) fn one(at: Timestamp, policy: &'p Policy, judged: Judgement) -> Self {
+        let Judgement { verdict, standing } = judged;
         let status = PolicyStatus { policy, standing, verdict };
         Self { at, outcome: status.outcome(), statuses: Statuses::One(status) }
     }
 
-    /// The answers to several checks.
-    #[inline]
-    pub(crate) fn several(
+    /// The answers to one to four checks.
+    #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "there is a first, and no index beyond the last")]
+    pub(crate) fn few<const N: usize>(
         at: Timestamp,
-        answers: impl Iterator<Item = (&'p Policy, Standing, Verdict)>,
+        checks: &[Check<'p, '_>; N],
+        judged: &[Judgement; N],
     ) -> Self {
-        let statuses = Statuses::Several(SmallVec::new());
-        let mut decision = Self { at, outcome: Outcome::Allow, statuses };
-        if let Statuses::Several(statuses) = &mut decision.statuses {
-            for (policy, standing, verdict) in answers {
-                if let Verdict::Deny(_) = verdict {
-                    decision.outcome = Outcome::Deny;
-                }
-                statuses.push(PolicyStatus { policy, standing, verdict });
-            }
-        }
-        decision
+        const { assert!(0 < N && N <= 4) }
+        let is_allowed = judged.iter().all(Judgement::is_allowed);
+        let outcome = if is_allowed { Outcome::Allow } else { Outcome::Deny };
+        // Those beyond are not seen. Pushing one after another would take longer than to decide.
+        let statuses = std::array::from_fn(|index| {
+            let index = index.min(N - 1);
+            let Judgement { verdict, standing } = judged[index];
+            PolicyStatus { policy: checks[index].policy, standing, verdict }
+        });
+        Self { at, outcome, statuses: Statuses::Several(SmallVec::from_buf_and_len(statuses, N)) }
     }
 
     /// The store's time when it decided.

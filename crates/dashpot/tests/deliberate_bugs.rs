@@ -21,8 +21,8 @@ struct Bug {
 fn clamp_to_now_minus_tau() {
     caught(&Bug {
         file: "algorithm/token_bucket.rs",
-        right: "now.checked_add(wanted).filter(",
-        wrong: "(*tat).max(now.saturating_sub(depth)).checked_add(cost * unit).filter(",
+        right: "(Verdict::ALLOW, level, now + level)",
+        wrong: "(Verdict::ALLOW, level, tat.max(now.saturating_sub(self.depth)) + wanted)",
         caught_by: ("traps", "trap_idle_credit_on_top_of_the_burst"),
     });
 }
@@ -51,11 +51,20 @@ fn burst_off_by_one() {
 fn check_then_update() {
     caught(&Bug {
         file: "memory/group.rs",
-        right: "        let Some(_locked) = self.group.try_lock(self.sequence) else {",
+        right: "        let is_locked = try_lock(self.lock, self.sequence);",
         wrong: "        std::thread::yield_now();
-        let again = self.group.sequence().and_then(|sequence| self.group.try_lock(sequence));
-        let Some(_locked) = again else {",
+        let is_locked = try_lock(self.lock, self.lock.load(Ordering::Relaxed) & !LOCKED);",
         caught_by: ("stress", "trap_check_then_update"),
+    });
+}
+
+#[test]
+fn lock_let_go_by_those_who_never_had_it() {
+    caught(&Bug {
+        file: "memory/group.rs",
+        right: "try_lock(self.lock, sequence).then(|| LockedGroup { group: self, sequence })",
+        wrong: "try_lock(self.lock, sequence).then_some(LockedGroup { group: self, sequence })",
+        caught_by: ("bounded", "threads::no_key_has_more_permits_than_it_may"),
     });
 }
 

@@ -322,3 +322,22 @@ fn debt_without_end_has_no_end() {
     }
     assert!(scene.reset_after(&policy) > Duration::from_secs(1_000_000_000));
 }
+
+/// Slots of two words, made for a rate that needs them, and then a definition whose states would take
+/// one: nothing is read from the wrong word.
+#[test]
+fn a_short_bucket_in_long_slots() {
+    let scene = Scene::new(Timestamp::from_secs(1_700_000_000));
+    let policy = |quota: &str| Policy::builder("same", quota.parse().unwrap()).build().unwrap();
+    let (long, short) = (policy("7/s"), policy("1/s"));
+    assert!(scene.take(&long, 7));
+    assert!(!scene.take(&short, 1), "seven units are used, of one");
+    let both = [Check::new(&short, "k"), Check::new(&short, "other")];
+    assert!(!scene.store.decide_now(&both).is_allowed());
+    scene.clock.advance(Duration::from_secs(7));
+    assert!(scene.take(&short, 1));
+    assert!(!scene.take(&short, 1));
+    scene.clock.advance(Duration::from_secs(1));
+    assert!(scene.store.decide_now(&both).is_allowed());
+    assert!(!scene.store.decide_now(&both).is_allowed());
+}

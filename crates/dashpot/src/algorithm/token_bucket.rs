@@ -9,8 +9,10 @@
 //! Nothing overflows: a moment is below 2⁶³ ns and l below 2⁶⁴, a window is below 2⁶² ns and a
 //! capacity below 2⁶⁴. Only debt can grow past that, and it stops at the top.
 
+use std::num::NonZeroU64;
+
 use super::{ASIDE, Enforce, Judgement, Packed, Verdict};
-use crate::{Retry, Standing, Window};
+use crate::{Retry, Standing, Timestamp, Window};
 
 #[derive(Debug)]
 pub(super) struct TokenBucket {
@@ -67,37 +69,12 @@ impl TokenBucket {
         }
     }
 
-    /// Verdict, charge and standing in one, with numbers of one word; `None` if one does not fit. The
-    /// cost is at least 1 and at most the limit.
-    #[inline]
-    pub(super) fn judge_short(
-        &self,
-        tat: &mut u64,
-        limit: u64,
-        now: u64,
-        cost: u64,
-    ) -> Option<Judgement> {
-        if self.per_nano != 1 {
-            return None; // Grains are nanoseconds for nearly all limits that people write.
-        }
-        let unit = self.per_unit;
-        let depth = u64::try_from(self.depth).ok()?;
-        let backlog = tat.saturating_sub(now);
-        let wanted = backlog.checked_add(cost.checked_mul(unit)?)?;
-        let (verdict, level, next) = if wanted <= depth {
-            (Verdict::ALLOW, wanted, now.checked_add(wanted).filter(|&next| next != ASIDE)?)
-        } else {
-            (Verdict::Deny(Retry::After(wanted - depth)), backlog, *tat)
-        };
-        let standing = Standing {
-            limit,
-            remaining: depth.saturating_sub(level) / unit,
-            reset_after_nanos: level,
-            available_after_nanos: Some(level.checked_add(unit)?.saturating_sub(depth)),
-        };
-        // Last of all: if anything does not fit, nothing has changed.
-        *tat = next;
-        Some(Judgement { verdict, standing })
+    /// The same bucket in short, if all its numbers are.
+    pub(super) fn short(&self) -> Option<Short> {
+        // Grains are nanoseconds for nearly all limits that people write.
+        let unit = NonZeroU64::new(self.per_unit).filter(|_| self.per_nano == 1)?;
+        let depth = u64::try_from(self.depth).ok().filter(|depth| (1..=SHORT).contains(depth))?;
+        Some(Short { unit, depth, limit: depth / unit })
     }
 
     /// Nanoseconds until no more than `units` are left of the backlog.
@@ -120,6 +97,48 @@ impl TokenBucket {
             0 => Tat::default(),
             _ => Tat(self.moment(now).saturating_add(backlog)),
         };
+    }
+}
+
+/// The deepest a short bucket is: to add so much to a moment is never too much, nor [`ASIDE`].
+const SHORT: u64 = 1 << 62;
+
+/// A bucket that grants something, tells time in nanoseconds, and whose numbers take one word each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Short {
+    unit: NonZeroU64,
+    depth: u64,
+    limit: u64,
+}
+
+impl Short {
+    /// Whether it is up to this cost: neither a peek, nor more than it can ever grant.
+    #[inline]
+    pub(crate) fn takes(&self, cost: u64) -> bool {
+        cost.wrapping_sub(1) < self.limit
+    }
+
+    /// Verdict and standing in one, for a cost that it [takes](Self::takes), and the next state, which
+    /// is the same if it does not pass.
+    #[inline]
+    pub(crate) fn judge(&self, tat: u64, now: Timestamp, cost: u64) -> (Judgement, u64) {
+        let (now, unit) = (now.as_nanos(), self.unit.get());
+        let wanted = cost.wrapping_mul(unit); // At most the depth.
+        let room = self.depth.saturating_sub(wanted);
+        let backlog = tat.saturating_sub(now);
+        let (verdict, level, next) = if backlog <= room {
+            let level = backlog + wanted;
+            (Verdict::ALLOW, level, now + level)
+        } else {
+            (Verdict::Deny(Retry::After(backlog - room)), backlog, tat)
+        };
+        let standing = Standing {
+            limit: self.limit,
+            remaining: self.depth.saturating_sub(level) / self.unit,
+            reset_after_nanos: level,
+            available_after_nanos: Some(level.saturating_sub(self.depth - unit)),
+        };
+        (Judgement { verdict, standing }, next)
     }
 }
 

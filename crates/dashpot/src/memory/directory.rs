@@ -4,39 +4,42 @@
 //! whose keys have fewer bits in common has several entries. When a page is split and has but one,
 //! the directory doubles; the smaller ones before it stay, because somebody may be looking, and are
 //! together no larger than the last.
+//!
+//! An entry is the address of a page and not its number: every check goes this way, and looking the
+//! number up would take it three more loads, each waiting for the one before. This file has the only
+//! `unsafe` there is, in [`Directory::page`].
 
-use std::sync::OnceLock;
+use std::ptr;
+use std::sync::{Arc, OnceLock};
 
 use super::page::Page;
 use super::pool::Pool;
-use super::sync::{AtomicU32, Ordering};
+use super::sync::{AtomicPtr, AtomicU32, Ordering};
 
 /// More than there are page numbers.
 const DEPTHS: usize = 32;
 
-#[derive(Debug)]
 pub(super) struct Directory {
     depth: AtomicU32,
-    levels: [OnceLock<Box<[AtomicU32]>>; DEPTHS],
+    /// Invariant: all entries are addresses of pages of `pool`.
+    levels: [OnceLock<Box<[AtomicPtr<Page>]>>; DEPTHS],
+    pool: Arc<Pool>,
 }
 
 /// Where the directory led, good while it still does.
 #[derive(Clone, Copy)]
 pub(super) struct Spot<'t> {
     depth: u32,
-    entry: &'t AtomicU32,
-    pub(super) number: u32,
+    entry: &'t AtomicPtr<Page>,
     pub(super) page: &'t Page,
 }
 
 impl Directory {
-    /// Leads everywhere to this page.
-    pub(super) fn new(page: u32) -> Self {
+    /// Leads everywhere to this page of the pool. None if it has no such page.
+    pub(super) fn new(number: u32, pool: Arc<Pool>) -> Option<Self> {
         let levels: [OnceLock<_>; DEPTHS] = std::array::from_fn(|_| OnceLock::new());
-        if let Some(level) = levels.first() {
-            let _ = level.set([AtomicU32::new(page)].into());
-        }
-        Self { depth: AtomicU32::new(0), levels }
+        levels.first()?.set([AtomicPtr::new(address(pool.page(number)?))].into()).ok()?;
+        Some(Self { depth: AtomicU32::new(0), levels, pool })
     }
 
     pub(super) fn depth(&self) -> u32 {
@@ -44,24 +47,38 @@ impl Directory {
     }
 
     #[inline]
-    pub(super) fn spot<'t>(&'t self, mark: u64, pool: &'t Pool) -> Option<Spot<'t>> {
+    pub(super) fn spot(&self, mark: u64) -> Option<Spot<'_>> {
         let depth = self.depth();
         let entry = self.levels.get(depth as usize)?.get()?.get(prefix(mark, depth))?;
-        let number = entry.load(Ordering::Acquire);
-        Some(Spot { depth, entry, number, page: pool.page(number)? })
+        Some(Spot { depth, entry, page: self.page(entry) })
     }
 
-    /// Whether it still leads where it led. To be asked after something was read from the page, or
-    /// something in it was locked.
+    /// The page an entry of this directory leads to.
+    #[inline]
+    #[expect(unsafe_code, reason = "checks take half as long again without; see above")]
+    fn page(&self, entry: &AtomicPtr<Page>) -> &Page {
+        let page = entry.load(Ordering::Acquire);
+        // SAFETY: Entries are private, and nothing is written to them but addresses of `&Page`s that
+        // `self.pool` gave out. It never moves or frees a page, nor gives one out to be changed other
+        // than through its atomics, while it lives; and it lives at least as long as `self`.
+        // The page was complete before its address was written, with `Release`, or in `OnceLock`.
+        unsafe { &*page }
+    }
+
+    /// Whether it still leads where it led. To be asked after the sequence of a group of the page was
+    /// read, or the group locked: if the page becomes another's after that, the sequence tells.
     #[inline]
     pub(super) fn is_still(&self, spot: &Spot<'_>) -> bool {
-        spot.entry.load(Ordering::Relaxed) == spot.number
+        ptr::eq(spot.entry.load(Ordering::Relaxed), spot.page)
             && self.depth.load(Ordering::Relaxed) == spot.depth
     }
 
     /// Leads to this page from all marks that have their first `depth` bits in common with this one.
     /// Callers take turns. False if there is no room for so many bits.
-    pub(super) fn lead(&self, mark: u64, depth: u32, page: u32) -> bool {
+    pub(super) fn lead(&self, mark: u64, depth: u32, number: u32) -> bool {
+        let Some(page) = self.pool.page(number) else {
+            return false;
+        };
         while self.depth() < depth {
             if !self.double() {
                 return false;
@@ -73,7 +90,7 @@ impl Directory {
             return false;
         };
         for entry in level.iter().skip(first).take(1 << spread) {
-            entry.store(page, Ordering::Release);
+            entry.store(address(page), Ordering::Release);
         }
         true
     }
@@ -87,9 +104,9 @@ impl Directory {
             return false;
         };
         let twice = || {
-            let twice = |entry: &AtomicU32| {
+            let twice = |entry: &AtomicPtr<Page>| {
                 let page = entry.load(Ordering::Relaxed);
-                [AtomicU32::new(page), AtomicU32::new(page)]
+                [AtomicPtr::new(page), AtomicPtr::new(page)]
             };
             old.iter().flat_map(twice).collect()
         };
@@ -97,6 +114,11 @@ impl Directory {
         self.depth.store(depth + 1, Ordering::Release);
         true
     }
+}
+
+/// As an entry. Nobody writes through it.
+fn address(page: &Page) -> *mut Page {
+    ptr::from_ref(page).cast_mut()
 }
 
 /// The first `depth` bits.

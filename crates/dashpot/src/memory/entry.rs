@@ -85,27 +85,27 @@ impl MemoryStore {
     pub(super) fn sweep(&self, idle_since: Timestamp, stretches: usize) {
         let tables = self.tables.read();
         for _ in 0..stretches {
-            let Some((number, page)) = self.pool.under_hand() else {
+            let Some(page) = self.pool.under_hand() else {
                 return;
             };
             let owner = || tables.get(page.owner()?);
             let Some(_structure) = page.structure.try_lock() else {
-                self.pool.move_hand(number);
+                self.pool.move_hand(page.number());
                 continue;
             };
             match owner() {
                 // There is nothing to gain in so small a page, unless there is no room at all.
                 Some(_) if page.size() < WORTH_SWEEPING && stretches == SWEEPS => {
-                    self.pool.move_hand(number);
+                    self.pool.move_hand(page.number());
                 }
                 Some(table) if !table.sweep(page, idle_since) => {}
                 Some(table) => {
-                    self.pool.move_hand(number);
+                    self.pool.move_hand(page.number());
                     if page.size() > 0 && page.keys() * 4 < table.slots(page.size()) {
-                        table.shrink(number, page, idle_since);
+                        table.shrink(page, idle_since);
                     }
                 }
-                None => self.pool.move_hand(number),
+                None => self.pool.move_hand(page.number()),
             }
         }
     }

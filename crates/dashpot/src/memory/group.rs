@@ -8,6 +8,8 @@
 //!
 //! Whole words throughout, so a torn read is a wrong value at worst, which the sequence gives away.
 
+use std::num::NonZeroU32;
+
 use super::sync::{AtomicU64, Ordering, fence};
 
 /// The lock word: held.
@@ -95,20 +97,14 @@ impl<'p> Group<'p> {
     /// Whether nothing changed since the sequence was read.
     #[inline]
     pub(super) fn is_still(&self, sequence: u64) -> bool {
-        // Everything read so far is read before the sequence is read again.
-        fence(Ordering::Acquire);
-        self.lock.load(Ordering::Relaxed) == sequence
+        is_still(self.lock, sequence)
     }
 
     /// Locks the group if nothing changed since the sequence was read.
     #[inline]
     pub(super) fn try_lock(self, sequence: u64) -> Option<LockedGroup<'p>> {
-        self.lock
-            .compare_exchange(sequence, sequence | LOCKED, Ordering::Acquire, Ordering::Relaxed)
-            .ok()?;
-        // Nothing written from now on is seen by anybody who does not see the lock.
-        fence(Ordering::Release);
-        Some(LockedGroup { group: self, sequence })
+        // Made only then: to drop one is to unlock.
+        try_lock(self.lock, sequence).then(|| LockedGroup { group: self, sequence })
     }
 
     /// Whether a key that is not here may be in the next group.
@@ -131,21 +127,21 @@ impl<'p> Group<'p> {
         sequence: u64,
         mark: u64,
     ) -> Option<Glance<'p, WORDS>> {
-        // Which slot it is, nobody can foresee: a branch for each would be missed half of the time.
+        // Which slot it is, nobody can foresee: a branch for each would be missed half of the time. So
+        // there is a bit for each.
         let slots = self.slots.chunks_exact(const { Shape::of(WORDS).slot });
-        let mut found = None;
+        let mut hits = 0_u32;
         for (index, slot) in slots.enumerate() {
-            if slot.first()?.load(Ordering::Relaxed) == mark {
-                found = Some(index);
-            }
+            hits |= u32::from(slot.first()?.load(Ordering::Relaxed) == mark) << index;
         }
-        let start = found? * const { Shape::of(WORDS).slot } + 1;
+        let index = NonZeroU32::new(hits)?.trailing_zeros() as usize;
+        let start = index * const { Shape::of(WORDS).slot } + 1;
         let words: &[AtomicU64; WORDS] = self.slots.get(start..)?.first_chunk()?;
         let state = std::array::from_fn(|index| match words.get(index) {
             Some(word) => word.load(Ordering::Relaxed),
             None => 0,
         });
-        Some(Glance { group: self, sequence, words, state })
+        Some(Glance { lock: self.lock, sequence, words, state })
     }
 
     /// All slots, empty ones too.
@@ -160,8 +156,9 @@ impl<'p> Group<'p> {
 }
 
 /// A slot's state, copied; good while the group's sequence is still the same.
+#[derive(Clone, Copy)]
 pub(super) struct Glance<'p, const WORDS: usize> {
-    group: Group<'p>,
+    lock: &'p AtomicU64,
     sequence: u64,
     words: &'p [AtomicU64; WORDS],
     pub(super) state: [u64; WORDS],
@@ -171,27 +168,21 @@ impl<const WORDS: usize> Glance<'_, WORDS> {
     /// Whether nothing changed since it was copied.
     #[inline]
     pub(super) fn is_still(&self) -> bool {
-        self.group.is_still(self.sequence)
+        is_still(self.lock, self.sequence)
     }
 
-    /// Writes another state, if nothing changed since it was copied and `still` says that this is
-    /// still the place.
+    /// Writes another state, if nothing changed since it was copied.
     #[inline]
-    pub(super) fn replace(&self, state: [u64; WORDS], still: impl FnOnce() -> bool) -> bool {
-        let Some(_locked) = self.group.try_lock(self.sequence) else {
-            return false;
-        };
-        let still = still();
-        if still {
-            for (word, value) in self.words.iter().zip(state) {
-                word.store(value, Ordering::Relaxed);
-            }
+    pub(super) fn replace(&self, state: [u64; WORDS]) -> bool {
+        let is_locked = try_lock(self.lock, self.sequence);
+        if is_locked {
+            write(self.lock, self.sequence, self.words, &state);
         }
-        still
+        is_locked
     }
 }
 
-/// A [`Glance`] of however many words.
+/// A [`Glance`] of however many words, to be replaced together with others.
 #[derive(Clone, Copy)]
 pub(super) struct AnyGlance<'p> {
     lock: &'p AtomicU64,
@@ -203,20 +194,20 @@ pub(super) struct AnyGlance<'p> {
 impl<'p, const WORDS: usize> From<Glance<'p, WORDS>> for AnyGlance<'p> {
     #[inline(always)]
     fn from(glance: Glance<'p, WORDS>) -> Self {
+        let Glance { lock, sequence, words, state: known } = glance;
         let mut state = Words::default();
-        for (word, value) in state.iter_mut().zip(glance.state) {
+        for (word, value) in state.iter_mut().zip(known) {
             *word = value;
         }
-        let Glance { group, sequence, words, .. } = glance;
-        Self { lock: group.lock, sequence, words, state }
+        Self { lock, sequence, words, state }
     }
 }
 
 impl AnyGlance<'_> {
-    /// Where its group is.
+    /// Whether the other is in the same group.
     #[inline(always)]
-    pub(super) fn address(&self) -> usize {
-        std::ptr::from_ref(self.lock).addr()
+    pub(super) fn is_beside(&self, other: &Self) -> bool {
+        std::ptr::eq(self.lock, other.lock)
     }
 
     /// How many words it has.
@@ -228,32 +219,53 @@ impl AnyGlance<'_> {
     /// Whether nothing changed since it was copied.
     #[inline(always)]
     pub(super) fn is_still(&self) -> bool {
-        fence(Ordering::Acquire);
-        self.lock.load(Ordering::Relaxed) == self.sequence
+        is_still(self.lock, self.sequence)
     }
 
     /// Locks its group, if nothing changed since it was copied.
     #[inline(always)]
     pub(super) fn try_lock(&self) -> bool {
-        let (free, held) = (self.sequence, self.sequence | LOCKED);
-        let locked = self.lock.compare_exchange(free, held, Ordering::Acquire, Ordering::Relaxed);
-        fence(Ordering::Release);
-        locked.is_ok()
+        try_lock(self.lock, self.sequence)
     }
 
-    /// Writes another state. For those who have locked its group.
+    /// Lets others in again as if nothing had happened. For those who have locked its group.
     #[inline(always)]
-    pub(super) fn write(&self, state: Words) {
-        for (word, value) in self.words.iter().zip(state) {
-            word.store(value, Ordering::Relaxed);
-        }
+    pub(super) fn let_go(&self) {
+        self.lock.store(self.sequence, Ordering::Release);
     }
 
-    /// Lets others in again. For those who have locked its group.
+    /// Writes another state, and lets others in again. For those who have locked its group.
     #[inline(always)]
-    pub(super) fn unlock(&self) {
-        self.lock.store(self.sequence.wrapping_add(CHANGE), Ordering::Release);
+    pub(super) fn write(&self, state: &Words) {
+        write(self.lock, self.sequence, self.words, state);
     }
+}
+
+/// Writes a slot's state, and lets others in again.
+#[inline(always)]
+fn write(lock: &AtomicU64, sequence: u64, words: &[AtomicU64], state: &[u64]) {
+    for (word, &value) in words.iter().zip(state) {
+        word.store(value, Ordering::Relaxed);
+    }
+    lock.store(sequence.wrapping_add(CHANGE), Ordering::Release);
+}
+
+/// Whether nothing changed since the sequence was read.
+#[inline]
+fn is_still(lock: &AtomicU64, sequence: u64) -> bool {
+    // Everything read so far is read before the sequence is read again.
+    fence(Ordering::Acquire);
+    lock.load(Ordering::Relaxed) == sequence
+}
+
+/// Locks a group if nothing changed since the sequence was read.
+#[inline]
+fn try_lock(lock: &AtomicU64, sequence: u64) -> bool {
+    let held = sequence | LOCKED;
+    let before = lock.compare_exchange(sequence, held, Ordering::Acquire, Ordering::Relaxed);
+    // Nothing written from now on is seen by anybody who does not see the lock.
+    fence(Ordering::Release);
+    before.is_ok()
 }
 
 /// A group nobody else reads or writes. Dropping it lets others in.

@@ -16,22 +16,22 @@ const SWEPT: usize = or_in_models(8, 1);
 impl Table {
     /// Moves the keys of a page that has no place for another to one that has, or to two. Whoever
     /// calls holds the page. False if it cannot be done.
-    pub(super) fn rehouse(&self, number: u32, page: &Page, now: Timestamp) -> bool {
+    pub(super) fn rehouse(&self, page: &Page, now: Timestamp) -> bool {
         let keys = page.keys();
         let moving = self.vacate(page, now);
         // If nobody stayed behind, then not into one of the same size, where all would be as it was.
         let least = if moving.len() < keys { 0 } else { self.slots(page.size()) + 1 };
         let moved = self.settle_in(&moving, page.prefix(), page.depth(), least);
-        self.pool.give_back(number, page, self.shape());
+        self.pool.give_back(page, self.shape());
         moved
     }
 
     /// Moves the keys of a page that is nearly empty to a smaller one, together with those of its
     /// neighbour if they need no more than one. Whoever calls holds the page.
-    pub(super) fn shrink(&self, number: u32, page: &Page, now: Timestamp) -> bool {
+    pub(super) fn shrink(&self, page: &Page, now: Timestamp) -> bool {
         let depth = page.depth();
         let Some(bit) = depth.checked_sub(1).map(|above| 1 << (63 - above)) else {
-            return self.fit(number, page, now);
+            return self.fit(page, now);
         };
         let together = |neighbour: &Spot<'_>| {
             let keys = page.keys() + neighbour.page.keys();
@@ -39,7 +39,7 @@ impl Table {
                 && keys < self.slots(SIZES.len() - 1) / 4
                 && self.directory().is_still(neighbour)
         };
-        let neighbour = self.directory().spot(page.prefix() ^ bit, &self.pool);
+        let neighbour = self.directory().spot(page.prefix() ^ bit);
         if let Some(neighbour) = neighbour
             && let Some(_structure) = neighbour.page.structure.try_lock()
             && together(&neighbour)
@@ -47,18 +47,18 @@ impl Table {
             let mut moving = self.vacate(page, now);
             moving.extend(self.vacate(neighbour.page, now));
             let moved = self.settle_in(&moving, page.prefix() & !bit, depth - 1, 0);
-            self.pool.give_back(number, page, self.shape());
-            self.pool.give_back(neighbour.number, neighbour.page, self.shape());
+            self.pool.give_back(page, self.shape());
+            self.pool.give_back(neighbour.page, self.shape());
             return moved;
         }
-        self.fit(number, page, now)
+        self.fit(page, now)
     }
 
     /// Moves the keys of a page to the smallest that takes them.
-    fn fit(&self, number: u32, page: &Page, now: Timestamp) -> bool {
+    fn fit(&self, page: &Page, now: Timestamp) -> bool {
         let moving = self.vacate(page, now);
         let moved = self.settle_in(&moving, page.prefix(), page.depth(), 0);
-        self.pool.give_back(number, page, self.shape());
+        self.pool.give_back(page, self.shape());
         moved
     }
 
@@ -129,7 +129,7 @@ impl Table {
         for group in self.groups_of(page) {
             lock(group).retire();
         }
-        self.pool.give_back(number, page, self.shape());
+        self.pool.give_back(page, self.shape());
         None
     }
 

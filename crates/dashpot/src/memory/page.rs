@@ -30,6 +30,8 @@ pub(super) const DEFINITIONS: usize = 63;
 /// nobody who still looks at an old one reads anything but old pages. Who has found something in a
 /// page must see that the table's directory still leads to it.
 pub(super) struct Page {
+    /// Its own, in the pool.
+    number: u32,
     words: Box<[AtomicU64]>,
     /// Words before the first whole cache line.
     offset: usize,
@@ -55,12 +57,13 @@ pub(super) struct Page {
 const NOBODY: u32 = u32::MAX;
 
 impl Page {
-    pub(super) fn new(size: usize) -> Self {
+    pub(super) fn new(number: u32, size: usize) -> Self {
         let lines = SIZES.get(size).copied().unwrap_or(2);
         let words: Box<[AtomicU64]> = (0..(lines + 1) * LINE).map(|_| AtomicU64::new(0)).collect();
         // A group then lies in its cache lines and no others.
         let offset = words.as_ptr().align_offset(LINE * 8).min(LINE);
         Self {
+            number,
             words,
             offset,
             size,
@@ -91,6 +94,10 @@ impl Page {
         // Odd until it is filled, and a directory about to lead to it.
         let version = self.version.load(Ordering::Relaxed) | 1;
         self.version.store(version, Ordering::Release);
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        self.number
     }
 
     pub(super) fn size(&self) -> usize {

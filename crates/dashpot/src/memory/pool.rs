@@ -48,10 +48,9 @@ impl Pool {
         self.chunks.get(chunk)?.get()?.get(index)?.get()
     }
 
-    /// The page a sweep looks at, and its number.
-    pub(super) fn under_hand(&self) -> Option<(u32, &Page)> {
-        let number = self.hand.load(Ordering::Relaxed);
-        Some((number, self.page(number)?))
+    /// The page a sweep looks at.
+    pub(super) fn under_hand(&self) -> Option<&Page> {
+        self.page(self.hand.load(Ordering::Relaxed))
     }
 
     /// Moves on from a page to the next one.
@@ -84,17 +83,17 @@ impl Pool {
     }
 
     /// Takes back a page that no directory leads to any more and whose groups are all retired.
-    pub(super) fn give_back(&self, number: u32, page: &Page, shape: Shape) {
+    pub(super) fn give_back(&self, page: &Page, shape: Shape) {
         page.disown();
         if let Some(free) = self.free.lock().get_mut(page.size()) {
-            list(free, shape).push(number);
+            list(free, shape).push(page.number());
         }
     }
 
     fn make(&self, size: usize) -> Option<u32> {
-        let page = Page::new(size);
-        self.counters.bytes.fetch_add(page.bytes() as u64, Ordering::Relaxed);
         let number = self.made.fetch_add(1, Ordering::AcqRel);
+        let page = Page::new(number, size);
+        self.counters.bytes.fetch_add(page.bytes() as u64, Ordering::Relaxed);
         let (chunk, index) = place(number);
         let pages = (FIRST_CHUNK as usize) << chunk;
         let empty = || (0..pages).map(|_| Once::new()).collect();

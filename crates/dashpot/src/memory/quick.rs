@@ -6,33 +6,48 @@ use std::{ptr, slice};
 use super::MemoryStore;
 use super::directory::Spot;
 use super::group::{AnyGlance, Words};
-use super::page::{DEFINITION_BITS, Look};
+use super::page::{DEFINITION_BITS, Found, Look};
 use super::sync::spin_loop;
-use super::table::{Home, Table};
-use crate::algorithm::{ASIDE, Engine, Judgement, Verdict};
-use crate::{Check, Decision, Timestamp};
+use super::table::{Home, Seat, Table};
+use crate::algorithm::{ASIDE, Judgement, Short, Verdict};
+use crate::{Check, Decision, Policy, Timestamp};
 
 /// How often a check tries to get by without holding its key.
 const ATTEMPTS: usize = 4;
 
 impl MemoryStore {
     /// Decides a single check, quickly if its key has a slot and nothing is special about it.
-    #[inline]
-    pub(super) fn decide_one<'p>(&self, check: &Check<'p, '_>) -> Decision<'p> {
-        if let Some((table, bits)) = Home::of(check.policy, self.number) {
-            let mark = self.mark(check.key) & !DEFINITION_BITS | bits;
-            return match table.shape().slot {
-                2 => self.decide_at::<1>(table, mark, check),
-                3 => self.decide_at::<2>(table, mark, check),
-                _ => self.decide_at::<3>(table, mark, check),
-            };
-        }
-        self.decide_gated(slice::from_ref(check))
-    }
-
     // Decisions are returned from where they are made, and not wrapped and unwrapped on their way:
     // they are large, and copies would show.
     #[inline]
+    pub(super) fn decide_one<'p>(&self, check: &Check<'p, '_>) -> Decision<'p> {
+        let Some(home) = Home::of(check.policy, self.number) else {
+            return self.decide_gated(slice::from_ref(check));
+        };
+        let (mark, cost) = (self.mark(check.key) | home.bits, check.cost.units());
+        // Once, and with nothing that may have to be done again: there are few registers.
+        if let Some(short) = &home.short
+            && short.takes(cost)
+            && let Look::Found(glance) = home.table.glance::<1>(mark)
+            && let [tat] = glance.state
+            && tat != ASIDE
+        {
+            let now = self.now();
+            let (judged, next) = short.judge(tat, now, cost);
+            let is_done =
+                if judged.is_allowed() { glance.replace([next]) } else { glance.is_still() };
+            if is_done {
+                return Decision::one(now, check.policy, judged);
+            }
+        }
+        match home.table.shape().slot {
+            2 => self.decide_at::<1>(&home.table, mark, check),
+            3 => self.decide_at::<2>(&home.table, mark, check),
+            _ => self.decide_at::<3>(&home.table, mark, check),
+        }
+    }
+
+    #[inline(never)]
     fn decide_at<'p, const WORDS: usize>(
         &self,
         table: &Table,
@@ -42,12 +57,9 @@ impl MemoryStore {
         let engine = &check.policy.definition().engine;
         let cost = check.cost.units();
         for _ in 0..ATTEMPTS {
-            let Some(spot) = table.directory().spot(mark, &table.pool) else {
-                break;
-            };
-            let glance = match spot.page.glance::<WORDS>(mark) {
+            let glance = match table.glance::<WORDS>(mark) {
                 Look::Found(glance) => glance,
-                Look::Missing => return self.decide_new(table, mark, check),
+                Look::Missing => return self.decide_otherwise(table, mark, check),
                 Look::Busy => {
                     spin_loop();
                     continue;
@@ -60,26 +72,66 @@ impl MemoryStore {
             // Between the reading and the writing, if nothing changes meanwhile: so each key sees
             // time in the order in which it is asked about.
             let now = self.now();
-            let still = || table.directory().is_still(&spot);
-            let commit = |state: [u64; WORDS], verdict| match verdict {
-                Verdict::Allow { .. } if cost > 0 => glance.replace(state, still),
-                _ => glance.is_still() && still(),
-            };
-            if let Some(Judgement { verdict, standing }) = engine.judge_short(&mut state, now, cost)
-            {
-                if commit(state, verdict) {
-                    return Decision::one(now, check.policy, standing, verdict);
-                }
-                continue;
-            }
-            let Some(Judgement { verdict, standing }) = engine.judge(&mut state, now, cost) else {
+            let Some(judged) = engine.judge(&mut state, now, cost) else {
                 break;
             };
-            if commit(state, verdict) {
-                return Decision::one(now, check.policy, standing, verdict);
+            let is_done = if judged.is_allowed() && cost > 0 {
+                glance.replace(state)
+            } else {
+                glance.is_still()
+            };
+            if is_done {
+                return Decision::one(now, check.policy, judged);
             }
         }
         self.decide_gated(slice::from_ref(check))
+    }
+
+    /// Decides a check on a key that has no slot, or nothing in it that can be judged there.
+    #[inline(never)]
+    fn decide_otherwise<'p>(
+        &self,
+        table: &Table,
+        mark: u64,
+        check: &Check<'p, '_>,
+    ) -> Decision<'p> {
+        match table.find(mark) {
+            Some(Seat::Absent(..)) => return self.decide_new(table, mark, check),
+            Some(Seat::Slot(spot, found)) => {
+                if let Some((now, judged)) = self.judge_aside(table, &spot, &found, check) {
+                    return Decision::one(now, check.policy, judged);
+                }
+            }
+            None => {}
+        }
+        self.decide_gated(slice::from_ref(check))
+    }
+
+    /// Judges a key that is kept aside, where it is, if it is to stay there.
+    fn judge_aside(
+        &self,
+        table: &Table,
+        spot: &Spot<'_>,
+        found: &Found<'_>,
+        check: &Check<'_, '_>,
+    ) -> Option<(Timestamp, Judgement)> {
+        let cost = check.cost.units();
+        let _locked = found.group.try_lock(found.sequence)?;
+        if !table.directory().is_still(spot) {
+            return None;
+        }
+        table.aside(&found.copied, |kept| {
+            let now = self.now();
+            let stays = kept.blocked_for(now) > 0 || !kept.state.is_small();
+            if !stays || !kept.definition.same(check.policy.definition()) {
+                return None;
+            }
+            let verdict = kept.verdict(now, cost);
+            if let Verdict::Allow { .. } = verdict {
+                kept.charge(now, cost);
+            }
+            Some((now, Judgement { verdict, standing: kept.standing(now) }))
+        })
     }
 
     /// Decides a check on a key that has no slot yet, if that is all there is to it.
@@ -98,163 +150,154 @@ impl MemoryStore {
         if has_bits
             && cost > 0
             && self.insert_charged(table, mark, &mut newcomer)
-            && let Some((now, Judgement { verdict, standing })) = decided
+            && let Some((now, judged)) = decided
         {
-            return Decision::one(now, check.policy, standing, verdict);
+            return Decision::one(now, check.policy, judged);
         }
         self.decide_gated(slice::from_ref(check))
     }
 
-    /// Decides a few checks at once, quickly if all their keys have slots and nothing is special
-    /// about them.
+    /// Decides a few checks at once, quickly if they are of short algorithms, all their keys have
+    /// slots, and nothing is special about them.
+    #[inline(never)]
     pub(super) fn decide_few<'p>(&self, checks: &[Check<'p, '_>]) -> Decision<'p> {
-        // By their number, so that loops over them are none: whatever grows or goes round takes
-        // longer than all that is done here.
-        match checks {
-            [_, _] => self.decide_some::<2>(checks),
-            [_, _, _] => self.decide_some::<3>(checks),
-            [_, _, _, _] => self.decide_some::<4>(checks),
-            _ => self.decide_gated(checks),
+        // By their number, so that loops over them are none: to go round takes longer than all that
+        // is done here.
+        if let Some(two) = checks.as_array::<2>() {
+            return self.decide_some(two);
+        }
+        if let Some(three) = checks.as_array::<3>() {
+            return self.decide_some(three);
+        }
+        match checks.as_array::<4>() {
+            Some(four) => self.decide_some(four),
+            None => self.decide_gated(checks),
         }
     }
 
-    fn decide_some<'p, const N: usize>(&self, checks: &[Check<'p, '_>]) -> Decision<'p> {
-        let Some(few) = checks.first_chunk::<N>() else {
-            return self.decide_gated(checks);
-        };
+    #[inline(always)]
+    fn decide_some<'p, const N: usize>(&self, checks: &[Check<'p, '_>; N]) -> Decision<'p> {
         'attempts: for _ in 0..ATTEMPTS {
-            let Some(views) = self.views(few) else {
+            let [first, ..] = checks.as_slice() else {
                 break;
             };
-            // Two keys in one group, or one key twice, are for those who hold them.
-            let mut order = views.each_ref().map(|view| view.glance.address());
-            order.sort_unstable();
-            if !order.is_sorted_by(|one, next| one < next) {
+            let mut hash = self.mark(first.key);
+            let Some(view) = self.view(first, hash) else {
                 break;
+            };
+            let mut views = [view; N];
+            for (view, [before, check]) in views.iter_mut().skip(1).zip(checks.array_windows()) {
+                // Several limits of one caller are usual; its key is hashed once.
+                if !ptr::eq(before.key.as_bytes(), check.key.as_bytes()) {
+                    hash = self.mark(check.key);
+                }
+                match self.view(check, hash) {
+                    Some(seen) => *view = seen,
+                    None => break 'attempts,
+                }
+            }
+            // Two keys in one group, or one key twice, are for those who hold them.
+            for (index, view) in views.iter().enumerate() {
+                if views.iter().skip(index + 1).any(|other| view.glance.is_beside(&other.glance)) {
+                    break 'attempts;
+                }
             }
 
             let now = self.now();
-            let mut words = views.map(|view| view.glance.state);
+            let mut next = [Words::default(); N];
             let mut judged = [Judgement::NONE; N];
             let mut allowed = true;
-            for (((judged, words), view), check) in
-                judged.iter_mut().zip(&mut words).zip(&views).zip(few)
+            for (((view, next), judged), check) in
+                views.iter().zip(&mut next).zip(&mut judged).zip(checks)
             {
-                let engine = &check.policy.definition().engine;
-                let words = words.get_mut(..view.glance.len()).unwrap_or_default();
-                let cost = check.cost.units();
-                *judged = match engine.judge_short(words, now, cost) {
-                    Some(judged) => judged,
-                    None => match engine.judge(words, now, cost) {
-                        Some(judged) => judged,
-                        None => break 'attempts,
-                    },
-                };
+                match view.judge(now, check, next) {
+                    Some(came) => *judged = came,
+                    None => break 'attempts,
+                }
                 allowed &= judged.is_allowed();
             }
-            let is_done = match allowed {
-                true => View::replace_all(&views, order, words),
-                false => views.iter().all(View::is_still),
+            let is_done = if allowed {
+                View::replace_all(&views, &next)
+            } else {
+                views.iter().all(|view| view.glance.is_still())
             };
             if !is_done {
                 continue;
             }
             if !allowed {
-                for ((judged, view), check) in judged.iter_mut().zip(&views).zip(few) {
+                for ((view, judged), check) in views.iter().zip(&mut judged).zip(checks) {
                     // Nothing was taken: who would have passed stands as before.
-                    if judged.is_allowed()
-                        && let Some(peek) = view.peek(&check.policy.definition().engine, now)
-                    {
-                        *judged = peek;
+                    if judged.is_allowed() {
+                        *judged = view.peek(now, check.policy);
                     }
                 }
             }
-            let answers = few.iter().zip(&judged);
-            return Decision::several(
-                now,
-                answers.map(|(check, one)| (check.policy, one.standing, one.verdict)),
-            );
+            return Decision::few(now, checks, &judged);
         }
         self.decide_gated(checks)
     }
 
-    /// The slots of these checks, if all of them are ordinary ones.
-    #[inline(always)]
-    fn views<'p, const N: usize>(&self, checks: &[Check<'p, '_>; N]) -> Option<[View<'p>; N]> {
-        let first = checks.first()?;
-        let mut hash = self.mark(first.key);
-        let mut views = [self.view(first, hash)?; N];
-        for (view, [before, check]) in views.iter_mut().skip(1).zip(checks.array_windows()) {
-            // Several limits of one caller are usual; its key is hashed once.
-            if !ptr::eq(before.key.as_bytes(), check.key.as_bytes()) {
-                hash = self.mark(check.key);
-            }
-            *view = self.view(check, hash)?;
-        }
-        Some(views)
-    }
-
     #[inline(always)]
     fn view<'p>(&self, check: &Check<'p, '_>, hash: u64) -> Option<View<'p>> {
-        let (table, bits) = Home::of(check.policy, self.number)?;
-        let mark = hash & !DEFINITION_BITS | bits;
-        let spot = table.directory().spot(mark, &table.pool)?;
+        let home = Home::of(check.policy, self.number)?;
+        let (table, mark, cost) = (&home.table, hash | home.bits, check.cost.units());
+        let short = home.short.as_ref().filter(|short| short.takes(cost));
         let glance: AnyGlance<'_> = match table.shape().slot {
-            2 => spot.page.glance::<1>(mark).found()?.into(),
-            3 => spot.page.glance::<2>(mark).found()?.into(),
-            _ => spot.page.glance::<3>(mark).found()?.into(),
+            2 => table.glance::<1>(mark).found()?.into(),
+            3 => table.glance::<2>(mark).found()?.into(),
+            _ => table.glance::<3>(mark).found()?.into(),
         };
-        if check.cost.units() == 0 || glance.state.first() == Some(&ASIDE) {
-            return None;
-        }
-        Some(View { table, spot, glance })
+        let is_plain = cost > 0 && glance.state.first() != Some(&ASIDE);
+        is_plain.then_some(View { glance, short })
     }
 }
 
 /// A key's slot as it was seen.
 #[derive(Clone, Copy)]
-struct View<'t> {
-    table: &'t Table,
-    spot: Spot<'t>,
-    glance: AnyGlance<'t>,
+struct View<'p> {
+    glance: AnyGlance<'p>,
+    /// The algorithm, if it is a short one and takes the cost.
+    short: Option<&'p Short>,
 }
 
 impl View<'_> {
-    fn peek(&self, engine: &Engine, now: Timestamp) -> Option<Judgement> {
+    /// What comes of a check, and what to write then. `None` if it cannot be written.
+    #[inline(always)]
+    fn judge(&self, now: Timestamp, check: &Check<'_, '_>, next: &mut Words) -> Option<Judgement> {
+        let (state, cost) = (self.glance.state, check.cost.units());
+        if let (Some(short), [tat, ..]) = (self.short, state) {
+            let (judged, tat) = short.judge(tat, now, cost);
+            *next = [tat, 0, 0];
+            return Some(judged);
+        }
+        *next = state;
+        let words = next.get_mut(..self.glance.len())?;
+        check.policy.definition().engine.judge(words, now, cost)
+    }
+
+    /// How its key stands.
+    #[cold]
+    fn peek(&self, now: Timestamp, policy: &Policy) -> Judgement {
         let mut words = self.glance.state;
-        engine.judge(words.get_mut(..self.glance.len())?, now, 0)
+        let words = words.get_mut(..self.glance.len()).unwrap_or_default();
+        // Nothing is written, so nothing can fail to fit.
+        policy.definition().engine.judge(words, now, 0).unwrap_or(Judgement::NONE)
     }
 
+    /// Writes all of them, if none has changed. Nobody waits here, so it does not matter in which
+    /// order they are locked.
     #[inline(always)]
-    fn is_still(&self) -> bool {
-        self.glance.is_still() && self.table.directory().is_still(&self.spot)
-    }
-
-    /// Writes all of them, if none has changed. They are locked in the order of their addresses, as
-    /// everywhere, and nobody waits for a lock while he has another.
-    #[inline(always)]
-    fn replace_all<const N: usize>(
-        views: &[Self; N],
-        order: [usize; N],
-        words: [Words; N],
-    ) -> bool {
-        let mut locked = 0;
-        let mut unchanged = true;
-        for address in order {
-            for view in views.iter().filter(|view| view.glance.address() == address) {
-                unchanged = unchanged && view.glance.try_lock();
-                locked += usize::from(unchanged);
-                unchanged = unchanged && view.table.directory().is_still(&view.spot);
+    fn replace_all<const N: usize>(views: &[Self; N], next: &[Words; N]) -> bool {
+        let locked = views.iter().take_while(|view| view.glance.try_lock()).count();
+        if locked < N {
+            for view in views.iter().take(locked) {
+                view.glance.let_go();
             }
+            return false;
         }
-        for (view, words) in views.iter().zip(words).filter(|_| unchanged) {
-            view.glance.write(words);
+        for (view, next) in views.iter().zip(next) {
+            view.glance.write(next);
         }
-        for address in order.iter().take(locked) {
-            for view in views.iter().filter(|view| view.glance.address() == *address) {
-                view.glance.unlock();
-            }
-        }
-        unchanged
+        true
     }
 }

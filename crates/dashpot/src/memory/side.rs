@@ -31,6 +31,13 @@ impl Side {
         Some(kept)
     }
 
+    /// Does something with one where it is.
+    pub(super) fn with<R>(&self, key: u64, act: impl FnOnce(&mut Kept) -> Option<R>) -> Option<R> {
+        let mut shard = self.shard(key)?.lock();
+        let (_, kept) = shard.find_mut(key, |(found, _)| *found == key)?;
+        act(kept)
+    }
+
     pub(super) fn put(&self, key: u64, kept: Kept) {
         if let Some(shard) = self.shard(key) {
             shard.lock().insert_unique(key, (key, kept), |(key, _)| *key);

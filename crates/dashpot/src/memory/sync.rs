@@ -14,7 +14,7 @@ pub(crate) use parking_lot::{Mutex, MutexGuard, RwLock};
 pub(crate) use std::{
     hint::spin_loop,
     sync::OnceLock as Once,
-    sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
+    sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
     thread::yield_now,
 };
 

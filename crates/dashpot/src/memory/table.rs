@@ -8,11 +8,11 @@ use smallvec::SmallVec;
 use super::directory::{Directory, Spot};
 use super::group::{Copied, Group, LockedGroup, Shape, Words};
 use super::kept::Kept;
-use super::page::{self, DEFINITION_BITS, Found, Search, lock};
+use super::page::{self, DEFINITION_BITS, Found, Look, Search, lock};
 use super::pool::Pool;
 use super::side::Side;
 use super::sync::{Backoff, Mutex, Ordering, fence};
-use crate::algorithm::ASIDE;
+use crate::algorithm::{ASIDE, Short};
 use crate::policy::Definition;
 use crate::{Policy, Timestamp};
 
@@ -58,7 +58,7 @@ impl Table {
         let table = Self {
             number,
             shape,
-            directory: Directory::new(page),
+            directory: Directory::new(page, pool.clone())?,
             growth: Mutex::new(()),
             definitions: (0..DEFINITIONS).map(|_| OnceLock::new()).collect(),
             side: Side::default(),
@@ -95,7 +95,7 @@ impl Table {
     /// time, whatever is moved meanwhile.
     pub(super) fn visit(&self, mark: u64, found: &mut dyn FnMut(u64, &Kept)) -> Option<u64> {
         loop {
-            let spot = self.directory.spot(mark, &self.pool)?;
+            let spot = self.directory.spot(mark)?;
             let _structure = spot.page.structure.lock();
             if !self.directory.is_still(&spot) {
                 continue;
@@ -158,10 +158,22 @@ impl Table {
         self.definitions.get(index)?.get()
     }
 
+    /// Looks for this very mark, last bits and all: [`Self::find`] in a hurry.
+    #[inline]
+    pub(super) fn glance<const WORDS: usize>(&self, mark: u64) -> Look<'_, WORDS> {
+        let Some(spot) = self.directory.spot(mark) else {
+            return Look::Busy;
+        };
+        match spot.page.glance(mark) {
+            Look::Found(_) if !self.directory.is_still(&spot) => Look::Busy,
+            look => look,
+        }
+    }
+
     /// Looks for a key. None if somebody is writing where it would have to look.
     #[inline]
     pub(super) fn find(&self, mark: u64) -> Option<Seat<'_>> {
-        let spot = self.directory.spot(mark, &self.pool)?;
+        let spot = self.directory.spot(mark)?;
         match spot.page.find(mark, self.shape) {
             Search::Found(found) => Some(Seat::Slot(spot, found)),
             Search::Busy => None,
@@ -171,7 +183,7 @@ impl Table {
 
     /// Looks for a key, and is sure if it is absent.
     fn find_absent(&self, mark: u64) -> Option<Seat<'_>> {
-        let spot = self.directory.spot(mark, &self.pool)?;
+        let spot = self.directory.spot(mark)?;
         let version = spot.page.version()?;
         match spot.page.find(mark, self.shape) {
             Search::Found(found) => Some(Seat::Slot(spot, found)),
@@ -193,6 +205,17 @@ impl Table {
         let definition = self.definition(copied.mark)?.clone();
         let state = definition.engine.unpack(self.state_words(&copied.words));
         Some(Kept { definition, state, blocked_until: Timestamp::EPOCH })
+    }
+
+    /// Does something with the state of a slot that is kept aside. For those who have locked its group.
+    /// `None` if it is not.
+    pub(super) fn aside<R>(
+        &self,
+        copied: &Copied,
+        act: impl FnOnce(&mut Kept) -> Option<R>,
+    ) -> Option<R> {
+        let is_aside = copied.words.first() == Some(&ASIDE);
+        is_aside.then(|| self.side.with(copied.mark | DEFINITION_BITS, act)).flatten()
     }
 
     /// Puts a state into a slot, or aside if it does not fit there.
@@ -281,7 +304,7 @@ impl Table {
         vacancy: Vacancy<'_>,
     ) -> Insertion {
         loop {
-            let Some(spot) = self.directory.spot(mark, &self.pool) else {
+            let Some(spot) = self.directory.spot(mark) else {
                 return Insertion::Full;
             };
             let _structure = spot.page.structure.lock();
@@ -293,7 +316,7 @@ impl Table {
             spot.page.changed();
             match inserted {
                 Insertion::NoPlace => {
-                    if !self.rehouse(spot.number, spot.page, vacancy.idle_since) {
+                    if !self.rehouse(spot.page, vacancy.idle_since) {
                         return Insertion::Full;
                     }
                 }
@@ -418,21 +441,24 @@ impl fmt::Debug for Table {
 pub(crate) struct Home {
     /// The store's number.
     store: u64,
+    pub(super) table: Arc<Table>,
     /// The bits of the policy's definition there; 0, which is in no mark, if it has none.
-    bits: u64,
-    table: Arc<Table>,
+    pub(super) bits: u64,
+    /// The policy's algorithm, if it is a short one and its states are one word here: the slots may
+    /// be those of an earlier definition.
+    pub(super) short: Option<Short>,
 }
 
 impl Home {
     pub(super) fn new(store: u64, table: Arc<Table>, policy: &Policy) -> Self {
         let bits = table.definition_bits(policy.definition()).unwrap_or(0);
-        Self { store, bits, table }
+        let short = policy.definition().engine.short().filter(|_| table.shape() == Shape::ONE);
+        Self { store, table, bits, short }
     }
 
-    /// The table in this store, and the bits of the policy's definition there.
+    /// The home of a policy, if it is in this store.
     #[inline]
-    pub(super) fn of(policy: &Policy, store: u64) -> Option<(&Arc<Table>, u64)> {
-        let home = policy.home().get()?;
-        (home.store == store).then_some((&home.table, home.bits))
+    pub(super) fn of(policy: &Policy, store: u64) -> Option<&Self> {
+        policy.home().get().filter(|home| home.store == store)
     }
 }

@@ -55,7 +55,7 @@ impl MemoryStore {
 
     pub(super) fn place<'p>(&self, policy: &'p Policy, key: Key<'_>) -> Place<'p> {
         let table = match Home::of(policy, self.number) {
-            Some((table, _)) => Some(TableRef::Home(table)),
+            Some(home) => Some(TableRef::Home(&home.table)),
             None => self.known_table(policy),
         };
         Place { policy, table, mark: self.mark(key) }

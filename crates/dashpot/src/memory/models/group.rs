@@ -31,7 +31,7 @@ impl Twins {
         else {
             return false;
         };
-        glance.replace(glance.state.map(|word| word + 1), || true)
+        glance.replace(glance.state.map(|word| word + 1))
     }
 
     /// Reads both, as a check does that is denied.

@@ -105,9 +105,9 @@ pub(crate) fn by(algorithm: Algorithm, name: &str, limit: u64) -> Policy {
 fn audit(table: &Table) -> usize {
     let (mut marks, mut pages, mut next) = (BTreeSet::new(), BTreeSet::new(), Some(0));
     while let Some(mark) = next {
-        let spot = table.directory().spot(mark, &table.pool).unwrap();
+        let spot = table.directory().spot(mark).unwrap();
         let page = spot.page;
-        assert!(pages.insert(spot.number), "a page is led to from one place");
+        assert!(pages.insert(spot.page.number()), "a page is led to from one place");
         assert_eq!(page.owner(), Some(table.number()));
         assert!(page.version().is_some(), "nobody is adding keys");
         assert!(page.structure.try_lock().is_some(), "nobody holds a page");

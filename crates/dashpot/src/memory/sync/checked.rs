@@ -11,7 +11,7 @@ use checker::sync::{RwLockReadGuard, RwLockWriteGuard};
 pub(crate) use checker::{
     hint::spin_loop,
     sync::MutexGuard,
-    sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
+    sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
     thread::yield_now,
 };
 
