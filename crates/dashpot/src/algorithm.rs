@@ -64,8 +64,8 @@ trait Enforce {
 
 /// State as a few whole words, for stores that keep millions of them.
 ///
-/// A fresh state is all zeros, and the first word is never [`ASIDE`]. With fewer words than a state
-/// may need, some do not fit; they are the exceptions that a store keeps elsewhere.
+/// A fresh state is all zeros. With fewer words than a state may need, some do not fit; they are the
+/// exceptions that a store keeps elsewhere.
 trait Packed: Default {
     /// Writes it; false if it does not fit, and then the words mean nothing.
     fn pack(&self, words: &mut [u64]) -> bool;
@@ -73,9 +73,6 @@ trait Packed: Default {
     /// Reads it back.
     fn unpack(words: &[u64]) -> Self;
 }
-
-/// What the first word of a packed state never is.
-pub(crate) const ASIDE: u64 = u64::MAX;
 
 /// What came of a cost, and how the key stands afterwards.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +131,10 @@ pub(crate) enum State {
 impl State {
     /// Whether it takes a few words, and no more.
     pub(crate) fn is_small(&self) -> bool {
-        !matches!(self, Self::SlidingLog(_))
+        match self {
+            Self::SlidingLog(log) => log.is_small(),
+            _ => true,
+        }
     }
 }
 
@@ -212,11 +212,11 @@ impl Engine {
     /// How many words a packed state needs: so many that all but the oddest fit.
     pub(crate) fn words(&self) -> usize {
         match &self.method {
-            Method::Unlimited | Method::SlidingLog(_) => 1,
+            Method::Unlimited => 1,
             Method::TokenBucket(bucket) => bucket.words(),
             Method::LeakyBucket(bucket) => bucket.meter.words(),
             Method::SlidingWindow(window) => window.words(),
-            Method::FixedWindow(_) | Method::Concurrency(_) => 2,
+            Method::FixedWindow(_) | Method::SlidingLog(_) | Method::Concurrency(_) => 2,
         }
     }
 
@@ -254,8 +254,7 @@ impl Engine {
             State::Unlimited | State::Concurrency(_) => SmallVec::new(),
             _ => {
                 let mut words = [0; 3];
-                // In so many words everything fits, though the first may be one that slots reserve.
-                let _ = self.pack(state, &mut words);
+                let _ = self.pack(state, &mut words); // In so many words everything fits.
                 words.into()
             }
         }
@@ -408,6 +407,14 @@ impl Engine {
             available_after_nanos: Some(0),
         };
         with!(self, state, |method, state| self.standing_by(method, state, now), unlimited)
+    }
+
+    /// Whether a packed state can be forgotten without anybody noticing.
+    pub(crate) fn is_idle_packed(&self, words: &[u64], now: Timestamp) -> bool {
+        match &self.method {
+            Method::SlidingLog(method) => method.is_idle_packed(words, now.as_nanos()),
+            _ => self.is_idle(&self.unpack(words), now),
+        }
     }
 
     /// Whether the state can be forgotten without anybody noticing.

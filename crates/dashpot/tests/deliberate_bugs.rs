@@ -102,8 +102,8 @@ fn window_that_follows_the_clock_back() {
 fn entry_that_lives_a_nanosecond_too_long() {
     caught(&Bug {
         file: "algorithm/sliding_log.rs",
-        right: "entry.at.saturating_add(self.window) <= now",
-        wrong: "entry.at.saturating_add(self.window) < now",
+        right: "entry.at().saturating_add(self.window) <= now",
+        wrong: "entry.at().saturating_add(self.window) < now",
         caught_by: ("properties", "a_sliding_log_equals_the_oracle"),
     });
 }
@@ -132,9 +132,9 @@ fn delay_counted_after_charging() {
 fn eviction_of_keys_that_are_owed_a_limit() {
     caught(&Bug {
         file: "memory/table.rs",
-        right: "engine.is_idle(&engine.unpack(self.state_words(&copied.words)), now)",
+        right: "definition.engine.is_idle_packed(self.state_words(&copied.words), now)",
         wrong: "let now = now.after(std::time::Duration::from_secs(30));
-            engine.is_idle(&engine.unpack(self.state_words(&copied.words)), now)",
+            definition.engine.is_idle_packed(self.state_words(&copied.words), now)",
         caught_by: ("traps", "trap_eviction_is_amnesty_and_memory_is_unbounded"),
     });
 }

@@ -29,12 +29,26 @@ pub(crate) struct Log {
 }
 
 /// All units admitted at one instant. Units are numbered as they come, so that any of them is
-/// found by bisection.
-#[derive(Debug)]
+/// found by bisection. Most of what a log takes is its entries, so they are in three short parts:
+/// twelve bytes, where two whole numbers would take sixteen.
+#[derive(Clone, Copy, Debug)]
 struct Entry {
-    at: u64,
-    /// The number of the last of them.
-    upto: u64,
+    at: [u32; 2],
+    /// The number of the last of them, without its first half: those a log remembers are close
+    /// together.
+    upto: u32,
+}
+
+impl Entry {
+    #[expect(clippy::cast_possible_truncation, reason = "the other halves are kept, or known")]
+    fn new(at: u64, upto: u64) -> Self {
+        Self { at: [(at >> 32) as u32, at as u32], upto: upto as u32 }
+    }
+
+    fn at(self) -> u64 {
+        let [high, low] = self.at;
+        u64::from(high) << 32 | u64::from(low)
+    }
 }
 
 impl Log {
@@ -42,13 +56,19 @@ impl Log {
         self.last() - self.before
     }
 
+    /// Whether it is a matter of a few words.
+    pub(super) fn is_small(&self) -> bool {
+        self.entries.len() <= 1
+    }
+
     /// All entries: each one's moment, and how many units were admitted then.
     pub(super) fn save(&self) -> SmallVec<[u64; 3]> {
         let mut before = self.before;
         let entry = |entry: &Entry| {
-            let units = entry.upto - before;
-            before = entry.upto;
-            [entry.at, units]
+            let upto = self.upto(entry);
+            let units = upto - before;
+            before = upto;
+            [entry.at(), units]
         };
         self.entries.iter().flat_map(entry).collect()
     }
@@ -61,34 +81,41 @@ impl Log {
                 return None;
             };
             let upto = log.last().checked_add(units)?;
-            let in_order = log.entries.back().is_none_or(|last| last.at < at);
+            let in_order = log.entries.back().is_none_or(|last| last.at() < at);
             if !in_order || upto > MOST || at > Timestamp::MAX.as_nanos() {
                 return None;
             }
-            log.entries.push_back(Entry { at, upto });
+            log.entries.push_back(Entry::new(at, upto));
         }
         Some(log)
     }
 
     fn moment(&self, now: u64) -> u64 {
-        self.entries.back().map_or(now, |newest| newest.at.max(now))
+        self.entries.back().map_or(now, |newest| newest.at().max(now))
+    }
+
+    /// The number of an entry's last unit.
+    fn upto(&self, entry: &Entry) -> u64 {
+        #[expect(clippy::cast_possible_truncation, reason = "only the second half counts")]
+        let after = entry.upto.wrapping_sub(self.before as u32);
+        self.before + u64::from(after)
     }
 
     fn last(&self) -> u64 {
-        self.entries.back().map_or(self.before, |entry| entry.upto)
+        self.entries.back().map_or(self.before, |entry| self.upto(entry))
     }
 
     /// The number of the last unit before the entry at this index.
     fn before(&self, index: usize) -> u64 {
         match index.checked_sub(1).and_then(|index| self.entries.get(index)) {
-            Some(entry) => entry.upto,
+            Some(entry) => self.upto(entry),
             None => self.before,
         }
     }
 
     /// Forgets the oldest units, up to this number.
     fn forget(&mut self, upto: u64) {
-        while self.entries.front().is_some_and(|entry| entry.upto <= upto) {
+        while self.entries.front().is_some_and(|entry| self.upto(entry) <= upto) {
             self.entries.pop_front();
         }
         self.before = self.before.max(upto);
@@ -99,7 +126,7 @@ impl SlidingLog {
     /// How many of the entries have left the window. They are in order, so the oldest have.
     fn expired(&self, log: &Log, now: u64) -> usize {
         let now = log.moment(now);
-        let has_left = |entry: &Entry| entry.at.saturating_add(self.window) <= now;
+        let has_left = |entry: &Entry| entry.at().saturating_add(self.window) <= now;
         // Mostly none has, because those that had were forgotten when others came.
         match log.entries.front() {
             Some(oldest) if has_left(oldest) => log.entries.partition_point(has_left),
@@ -109,9 +136,17 @@ impl SlidingLog {
 
     /// Nanoseconds until the unit of this number leaves the window.
     fn leaves_after(&self, log: &Log, unit: u64, now: u64) -> u64 {
-        let index = log.entries.partition_point(|entry| entry.upto < unit);
-        let admitted = log.entries.get(index).map_or(0, |entry| entry.at);
+        let index = log.entries.partition_point(|entry| log.upto(entry) < unit);
+        let admitted = log.entries.get(index).map_or(0, |entry| entry.at());
         admitted.saturating_add(self.window).saturating_sub(now)
+    }
+
+    /// Whether a packed log can be forgotten, without a log made of it.
+    pub(super) fn is_idle_packed(&self, words: &[u64], now: u64) -> bool {
+        match *words {
+            [at, units, ..] => units == 0 || at.saturating_add(self.window) <= now,
+            _ => true,
+        }
     }
 
     fn live(&self, log: &Log, now: u64) -> u64 {
@@ -140,33 +175,33 @@ impl Enforce for SlidingLog {
         log.forget(log.before(self.expired(log, now)));
         let upto = log.last().saturating_add(units.min(MOST));
         let kept = log.before(log.entries.len().saturating_sub(1));
-        match log.entries.back_mut() {
-            // The same instant; or all of the newest entry was given back.
-            Some(newest) if newest.at == at || newest.upto == kept => *newest = Entry { at, upto },
-            _ => {
-                // By half, not by all: most of what a log takes is its entries.
-                if log.entries.len() == log.entries.capacity() {
-                    log.entries.reserve_exact(log.entries.len() / 2 + 1);
-                }
-                log.entries.push_back(Entry { at, upto });
-            }
+        // The same instant; or all of the newest entry was given back.
+        let is_newest = |newest: &Entry| newest.at() == at || log.upto(newest) == kept;
+        if log.entries.back().is_some_and(is_newest) {
+            log.entries.pop_back();
         }
+        // By half, not by all.
+        if log.entries.len() == log.entries.capacity() {
+            log.entries.reserve_exact(log.entries.len() / 2 + 1);
+        }
+        log.entries.push_back(Entry::new(at, upto));
         log.forget(upto.saturating_sub(MOST).max(log.before));
     }
 
     fn credit(&self, log: &mut Log, _now: u64, charged_at: u64, units: u64) {
-        let index = log.entries.partition_point(|entry| entry.at < charged_at);
-        let Some(entry) = log.entries.get(index).filter(|entry| entry.at == charged_at) else {
+        let index = log.entries.partition_point(|entry| entry.at() < charged_at);
+        let Some(entry) = log.entries.get(index).filter(|entry| entry.at() == charged_at) else {
             return;
         };
-        let charged = entry.upto - log.before(index);
+        let charged = log.upto(entry) - log.before(index);
         let given_back = units.min(charged);
         // The newest entry stays even if nothing is left of it: it tells the time.
         if given_back == charged && index + 1 < log.entries.len() {
             log.entries.remove(index);
         }
         for entry in log.entries.range_mut(index..) {
-            entry.upto -= given_back;
+            // Not more than was charged, which is a short number.
+            entry.upto = entry.upto.wrapping_sub(u32::try_from(given_back).unwrap_or(0));
         }
     }
 
@@ -186,14 +221,24 @@ impl Enforce for SlidingLog {
     }
 }
 
-/// A log is no matter of a few words, unless nothing is in it and nothing ever was.
+/// A log of one entry is its moment and its units; more are no matter of a few words.
 impl Packed for Log {
-    fn pack(&self, _words: &mut [u64]) -> bool {
-        self.entries.is_empty() && self.before == 0
+    fn pack(&self, words: &mut [u64]) -> bool {
+        match (self.entries.front(), words) {
+            (None, _) => true,
+            (Some(entry), [at, units, ..]) => {
+                [*at, *units] = [entry.at(), self.units()];
+                self.is_small()
+            }
+            (Some(_), _) => false,
+        }
     }
 
-    fn unpack(_words: &[u64]) -> Self {
-        Self::default()
+    fn unpack(words: &[u64]) -> Self {
+        match *words {
+            [] | [_] | [0, 0, ..] => Self::default(),
+            [at, units, ..] => Self { entries: [Entry::new(at, units)].into(), before: 0 },
+        }
     }
 }
 
@@ -220,6 +265,23 @@ mod tests {
             LOG.charge(&mut log, now, 1);
         }
         assert_eq!(log.entries.len(), 2);
+    }
+
+    /// A key lives long: its units are numbered past what an entry keeps of a number.
+    #[test]
+    fn numbers_go_on_where_their_second_half_begins_anew() {
+        let mut log = Log { before: u64::from(u32::MAX) - 1, ..Log::default() };
+        for now in 0..3 {
+            LOG.charge(&mut log, now, 1);
+            assert_eq!(log.units(), now + 1);
+        }
+        assert_eq!(LOG.verdict(&log, 3, 2), Verdict::Deny(Retry::After(98)));
+        LOG.credit(&mut log, 3, 1, 1);
+        assert_eq!((log.entries.len(), LOG.remaining(&log, 3)), (2, 1));
+        assert_eq!((LOG.remaining(&log, 100), LOG.reset_after(&log, 100)), (2, 2));
+        LOG.charge(&mut log, 102, 3);
+        assert_eq!((log.entries.len(), log.units()), (1, 3));
+        assert_eq!(log.before, u64::from(u32::MAX) + 1);
     }
 
     #[test]

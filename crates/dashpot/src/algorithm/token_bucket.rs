@@ -11,7 +11,7 @@
 
 use std::num::NonZeroU64;
 
-use super::{ASIDE, Enforce, Judgement, Packed, Verdict};
+use super::{Enforce, Judgement, Packed, Verdict};
 use crate::{Retry, Standing, Timestamp, Window};
 
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl TokenBucket {
     }
 }
 
-/// The deepest a short bucket is: to add so much to a moment is never too much, nor [`ASIDE`].
+/// The deepest a short bucket is: to add so much to a moment is never too much.
 const SHORT: u64 = 1 << 62;
 
 /// A bucket that grants something, tells time in nanoseconds, and whose numbers take one word each.
@@ -185,11 +185,11 @@ impl Packed for Tat {
         match words {
             [word] => {
                 *word = low;
-                fits && low != ASIDE
+                fits
             }
             [first, second, ..] => {
                 [*first, *second] = [high, low];
-                high != ASIDE
+                true
             }
             [] => false,
         }

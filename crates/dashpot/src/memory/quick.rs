@@ -9,7 +9,7 @@ use super::group::{AnyGlance, Words};
 use super::page::{DEFINITION_BITS, Found, Look};
 use super::sync::spin_loop;
 use super::table::{Home, Seat, Table};
-use crate::algorithm::{ASIDE, Judgement, Short, Verdict};
+use crate::algorithm::{Judgement, Short, Verdict};
 use crate::{Check, Decision, Policy, Timestamp};
 
 /// How often a check tries to get by without holding its key.
@@ -30,7 +30,6 @@ impl MemoryStore {
             && short.takes(cost)
             && let Look::Found(glance) = home.table.glance::<1>(mark)
             && let [tat] = glance.state
-            && tat != ASIDE
         {
             let now = self.now();
             let (judged, next) = short.judge(tat, now, cost);
@@ -66,9 +65,6 @@ impl MemoryStore {
                 }
             };
             let mut state = glance.state;
-            if state.first() == Some(&ASIDE) {
-                break;
-            }
             // Between the reading and the writing, if nothing changes meanwhile: so each key sees
             // time in the order in which it is asked about.
             let now = self.now();
@@ -241,14 +237,16 @@ impl MemoryStore {
     fn view<'p>(&self, check: &Check<'p, '_>, hash: u64) -> Option<View<'p>> {
         let home = Home::of(check.policy, self.number)?;
         let (table, mark, cost) = (&home.table, hash | home.bits, check.cost.units());
+        if cost == 0 {
+            return None;
+        }
         let short = home.short.as_ref().filter(|short| short.takes(cost));
         let glance: AnyGlance<'_> = match table.shape().slot {
             2 => table.glance::<1>(mark).found()?.into(),
             3 => table.glance::<2>(mark).found()?.into(),
             _ => table.glance::<3>(mark).found()?.into(),
         };
-        let is_plain = cost > 0 && glance.state.first() != Some(&ASIDE);
-        is_plain.then_some(View { glance, short })
+        Some(View { glance, short })
     }
 }
 

@@ -12,7 +12,7 @@ use super::page::{self, DEFINITION_BITS, Found, Look, Search, lock};
 use super::pool::Pool;
 use super::side::Side;
 use super::sync::{Backoff, Mutex, Ordering, fence};
-use crate::algorithm::{ASIDE, Short};
+use crate::algorithm::Short;
 use crate::policy::Definition;
 use crate::{Policy, Timestamp};
 
@@ -20,9 +20,10 @@ use crate::{Policy, Timestamp};
 /// those of the newborn.
 const DEFINITIONS: usize = page::DEFINITIONS - 1;
 
-/// The bits of a key that was given a slot and not charged yet. It is as good as new, but to take the
-/// slot away from it before it can use it would be no help to anybody.
-const NEWBORN: u64 = DEFINITION_BITS;
+/// The bits of a key whose slot has no state in it: the first word is the number under which that is
+/// kept aside, less one, or 0 if the key is newborn. It was given a slot then and not charged yet; it
+/// is as good as new, but to take the slot away from it before it can use it would help nobody.
+const EMPTY_HANDED: u64 = DEFINITION_BITS;
 
 /// All keys of one policy: of its name, algorithm, window and zone.
 ///
@@ -109,7 +110,7 @@ impl Table {
     }
 
     fn visit_group(&self, group: Group<'_>, found: &mut dyn FnMut(u64, &Kept)) {
-        let is_aside = |copied: &Copied| copied.words.first() == Some(&ASIDE);
+        let is_aside = |copied: &Copied| Self::number_aside(copied).is_some();
         let mut backoff = Backoff::default();
         // Nobody is kept waiting for what can be copied.
         let copies: SmallVec<[Copied; 5]> = loop {
@@ -130,13 +131,13 @@ impl Table {
             return;
         }
         // What is aside belongs to whoever has the lock. All of them again: one may have come back.
-        let locked = lock(group);
+        let _locked = lock(group);
         for copied in group.copies().filter(|copied| copied.mark != 0) {
-            if let Some(kept) = self.take(&copied) {
-                found(copied.mark & !DEFINITION_BITS, &kept);
-                if is_aside(&copied) {
-                    self.put(&locked, &copied, kept);
-                }
+            let mark = copied.mark & !DEFINITION_BITS;
+            if let Some(number) = Self::number_aside(&copied) {
+                self.side.with(number, |kept| found(mark, kept));
+            } else if let Some(kept) = self.take(&copied) {
+                found(mark, &kept);
             }
         }
     }
@@ -199,8 +200,8 @@ impl Table {
 
     /// Takes a slot's state out, to be put back or dropped by whoever holds the group.
     pub(super) fn take(&self, copied: &Copied) -> Option<Kept> {
-        if copied.words.first() == Some(&ASIDE) {
-            return self.side.take(copied.mark | DEFINITION_BITS);
+        if let Some(number) = Self::number_aside(copied) {
+            return self.side.take(number);
         }
         let definition = self.definition(copied.mark)?.clone();
         let state = definition.engine.unpack(self.state_words(&copied.words));
@@ -214,8 +215,7 @@ impl Table {
         copied: &Copied,
         act: impl FnOnce(&mut Kept) -> Option<R>,
     ) -> Option<R> {
-        let is_aside = copied.words.first() == Some(&ASIDE);
-        is_aside.then(|| self.side.with(copied.mark | DEFINITION_BITS, act)).flatten()
+        self.side.with(Self::number_aside(copied)?, act)?
     }
 
     /// Puts a state into a slot, or aside if it does not fit there.
@@ -232,27 +232,29 @@ impl Table {
             && kept.definition.engine.pack(&kept.state, self.state_words_mut(&mut words));
         match self.definition_bits(&kept.definition) {
             Some(bits) if fits => (key & !DEFINITION_BITS | bits, words),
-            _ => {
-                self.side.put(key, kept);
-                (key, [ASIDE, 0, 0])
-            }
+            _ => (key, [self.side.put(mark, kept).saturating_add(1), 0, 0]),
         }
     }
 
     /// Whether a slot's key can be forgotten.
     pub(super) fn is_idle(&self, copied: &Copied, now: Timestamp) -> bool {
-        if copied.words.first() == Some(&ASIDE) {
-            return self.side.is_idle(copied.mark | DEFINITION_BITS, now);
+        if let Some(number) = Self::number_aside(copied) {
+            return self.side.with(number, |kept| kept.is_idle(now)).unwrap_or(true);
         }
         self.definition(copied.mark).is_some_and(|definition| {
-            let engine = &definition.engine;
-            engine.is_idle(&engine.unpack(self.state_words(&copied.words)), now)
+            definition.engine.is_idle_packed(self.state_words(&copied.words), now)
         })
     }
 
     /// Whether a key was given a slot and not charged yet.
     pub(super) fn is_newborn(copied: &Copied) -> bool {
-        copied.mark & DEFINITION_BITS == NEWBORN && copied.words.first() != Some(&ASIDE)
+        copied.mark & DEFINITION_BITS == EMPTY_HANDED && copied.words.first() == Some(&0)
+    }
+
+    /// The number under which a slot's state is kept aside, if it is.
+    fn number_aside(copied: &Copied) -> Option<u64> {
+        let is_empty_handed = copied.mark & DEFINITION_BITS == EMPTY_HANDED;
+        copied.words.first().filter(|_| is_empty_handed)?.checked_sub(1)
     }
 
     /// Makes a newborn key one that is idle: whoever wanted it has had time enough.
@@ -262,8 +264,8 @@ impl Table {
 
     /// Empties a slot.
     pub(super) fn clear(&self, locked: &LockedGroup<'_>, copied: &Copied) {
-        if copied.words.first() == Some(&ASIDE) {
-            self.side.take(copied.mark | DEFINITION_BITS);
+        if let Some(number) = Self::number_aside(copied) {
+            self.side.take(number);
         }
         locked.write(copied.slot, 0, Words::default());
     }
@@ -287,7 +289,7 @@ impl Table {
     ) -> Insertion {
         let newcomer = &mut || match moved() {
             Some(kept) => Some(self.stow(mark, kept)),
-            None => Some((mark | NEWBORN, Words::default())),
+            None => Some((mark | EMPTY_HANDED, Words::default())),
         };
         match self.insert_with(mark, newcomer, vacancy) {
             Insertion::Known => Insertion::Done,
