@@ -180,7 +180,7 @@ impl Table {
     }
 
     /// Notes that so many idle keys are forgotten.
-    fn forgot(&self, keys: usize) {
+    pub(super) fn forgot(&self, keys: usize) {
         if keys > 0 {
             self.pool.release(keys);
             self.pool.counters.reclaimed.fetch_add(keys as u64, Ordering::Relaxed);

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::directory::{Directory, Spot};
 use super::group::{Copied, Group, LockedGroup, Shape, Words};
 use super::kept::Kept;
-use super::page::{self, DEFINITION_BITS, Found, Look, Search, lock};
+use super::page::{self, DEFINITION_BITS, Found, Look, Page, Search, lock};
 use super::pool::Pool;
 use super::side::Side;
 use super::sync::{Backoff, Mutex, Ordering, fence};
@@ -359,7 +359,7 @@ impl Table {
                 if vacancy.force {
                     self.pool.force();
                 } else if !self.pool.reserve() {
-                    let replaced = self.replace_idle(&locked, newcomer, vacancy.idle_since);
+                    let replaced = self.replace_idle(page, &locked, newcomer, vacancy);
                     return if replaced { Insertion::Done } else { Insertion::Full };
                 }
                 let Some((mark, words)) = newcomer() else {
@@ -370,7 +370,7 @@ impl Table {
                 locked.write(empty.slot, mark, words);
                 return Insertion::Done;
             }
-            if self.replace_idle(&locked, newcomer, vacancy.idle_since) {
+            if self.replace_idle(page, &locked, newcomer, vacancy) {
                 return Insertion::Done;
             }
             locked.spill();
@@ -382,17 +382,25 @@ impl Table {
         }
     }
 
-    /// Puts a key in the place of one of this group that has been idle since then, if there is any.
+    /// Puts a key in the place of one of this group that has been idle long enough, if there is any.
     fn replace_idle(
         &self,
+        page: &Page,
         locked: &LockedGroup<'_>,
         newcomer: &mut Newcomer<'_>,
-        idle_since: Timestamp,
+        vacancy: Vacancy<'_>,
     ) -> bool {
         let mut copies = locked.group().copies().filter(|copied| copied.mark != 0);
-        let Some(idle) = copies.find(|copied| self.is_idle(copied, idle_since)) else {
+        let Some(idle) = copies.find(|copied| self.is_idle(copied, vacancy.idle_since)) else {
             return false;
         };
+        // Some were let in though there was no room: their places are not handed on.
+        if !vacancy.force && self.pool.keys() > self.pool.max_keys() {
+            self.clear(locked, &idle);
+            page.set_keys(page.keys().saturating_sub(1));
+            self.forgot(1);
+            return false;
+        }
         let Some((mark, words)) = newcomer() else {
             return false;
         };
