@@ -8,7 +8,7 @@ use super::directory::Spot;
 use super::group::{AnyGlance, Words};
 use super::page::{DEFINITION_BITS, Found, Look};
 use super::sync::spin_loop;
-use super::table::{Home, Seat, Table};
+use super::table::{Home, Table};
 use crate::algorithm::{Judgement, Short, Verdict};
 use crate::{Check, Decision, Policy, Timestamp};
 
@@ -28,15 +28,21 @@ impl MemoryStore {
         // Once, and with nothing that may have to be done again: there are few registers.
         if let Some(short) = &home.short
             && short.takes(cost)
-            && let Look::Found(glance) = home.table.glance::<1>(mark)
-            && let [tat] = glance.state
         {
-            let now = self.now();
-            let (judged, next) = short.judge(tat, now, cost);
-            let is_done =
-                if judged.is_allowed() { glance.replace([next]) } else { glance.is_still() };
-            if is_done {
-                return Decision::one(now, check.policy, judged);
+            match home.table.glance::<1>(mark) {
+                Look::Found(glance) => {
+                    let ([tat], now) = (glance.state, self.now());
+                    let (judged, next) = short.judge(tat, now, cost);
+                    let is_done = match judged.is_allowed() {
+                        true => glance.replace([next]),
+                        false => glance.is_still(),
+                    };
+                    if is_done {
+                        return Decision::one(now, check.policy, judged);
+                    }
+                }
+                Look::Missing => return self.decide_otherwise(&home.table, mark, check),
+                Look::Busy => {}
             }
         }
         match home.table.shape().slot {
@@ -91,16 +97,13 @@ impl MemoryStore {
         mark: u64,
         check: &Check<'p, '_>,
     ) -> Decision<'p> {
-        match table.find(mark) {
-            Some(Seat::Absent(..)) => return self.decide_new(table, mark, check),
-            Some(Seat::Slot(spot, found)) => {
-                if let Some((now, judged)) = self.judge_aside(table, &spot, &found, check) {
-                    return Decision::one(now, check.policy, judged);
-                }
-            }
-            None => {}
+        let Some((spot, found)) = table.find_roughly(mark) else {
+            return self.decide_new(table, mark, check);
+        };
+        match self.judge_aside(table, &spot, &found, check) {
+            Some((now, judged)) => Decision::one(now, check.policy, judged),
+            None => self.decide_gated(slice::from_ref(check)),
         }
-        self.decide_gated(slice::from_ref(check))
     }
 
     /// Judges a key that is kept aside, where it is, if it is to stay there.
