@@ -122,23 +122,27 @@ impl Short {
     /// is the same if it does not pass.
     #[inline]
     pub(crate) fn judge(&self, tat: u64, now: Timestamp, cost: u64) -> (Judgement, u64) {
-        let (now, unit) = (now.as_nanos(), self.unit.get());
-        let wanted = cost.wrapping_mul(unit); // At most the depth.
+        let wanted = cost.wrapping_mul(self.unit.get()); // At most the depth.
         let room = self.depth.saturating_sub(wanted);
-        let backlog = tat.saturating_sub(now);
-        let (verdict, level, next) = if backlog <= room {
-            let level = backlog + wanted;
-            (Verdict::ALLOW, level, now + level)
+        let backlog = tat.saturating_sub(now.as_nanos());
+        let (verdict, next) = if backlog <= room {
+            (Verdict::ALLOW, now.as_nanos() + (backlog + wanted))
         } else {
-            (Verdict::Deny(Retry::After(backlog - room)), backlog, tat)
+            (Verdict::Deny(Retry::After(backlog - room)), tat)
         };
-        let standing = Standing {
+        (Judgement { verdict, standing: self.standing(next, now) }, next)
+    }
+
+    /// How a key stands.
+    #[inline]
+    pub(crate) fn standing(&self, tat: u64, now: Timestamp) -> Standing {
+        let backlog = tat.saturating_sub(now.as_nanos());
+        Standing {
             limit: self.limit,
-            remaining: self.depth.saturating_sub(level) / self.unit,
-            reset_after_nanos: level,
-            available_after_nanos: Some(level.saturating_sub(self.depth - unit)),
-        };
-        (Judgement { verdict, standing }, next)
+            remaining: self.depth.saturating_sub(backlog) / self.unit,
+            reset_after_nanos: backlog,
+            available_after_nanos: Some(backlog.saturating_sub(self.depth - self.unit.get())),
+        }
     }
 }
 

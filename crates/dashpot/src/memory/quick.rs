@@ -10,7 +10,7 @@ use super::page::{DEFINITION_BITS, Found, Look};
 use super::sync::spin_loop;
 use super::table::{Home, Table};
 use crate::algorithm::{Judgement, Short, Verdict};
-use crate::{Check, Decision, Policy, Timestamp};
+use crate::{Check, Decision, Policy, Standing, Timestamp};
 
 /// How often a check tries to get by without holding its key.
 const ATTEMPTS: usize = 4;
@@ -209,9 +209,8 @@ impl MemoryStore {
             for (((view, next), judged), check) in
                 views.iter().zip(&mut next).zip(&mut judged).zip(checks)
             {
-                match view.judge(now, check, next) {
-                    Some(came) => *judged = came,
-                    None => break 'attempts,
+                if !view.judge(now, check, next, judged) {
+                    break 'attempts;
                 }
                 allowed &= judged.is_allowed();
             }
@@ -227,7 +226,7 @@ impl MemoryStore {
                 for ((view, judged), check) in views.iter().zip(&mut judged).zip(checks) {
                     // Nothing was taken: who would have passed stands as before.
                     if judged.is_allowed() {
-                        *judged = view.peek(now, check.policy);
+                        judged.standing = view.standing(now, check.policy);
                     }
                 }
             }
@@ -262,27 +261,37 @@ struct View<'p> {
 }
 
 impl View<'_> {
-    /// What comes of a check, and what to write then. `None` if it cannot be written.
+    /// What comes of a check, and what to write then. False if it cannot be written.
     #[inline(always)]
-    fn judge(&self, now: Timestamp, check: &Check<'_, '_>, next: &mut Words) -> Option<Judgement> {
+    fn judge(
+        &self,
+        now: Timestamp,
+        check: &Check<'_, '_>,
+        next: &mut Words,
+        judged: &mut Judgement,
+    ) -> bool {
         let (state, cost) = (self.glance.state, check.cost.units());
-        if let (Some(short), [tat, ..]) = (self.short, state) {
-            let (judged, tat) = short.judge(tat, now, cost);
-            *next = [tat, 0, 0];
-            return Some(judged);
+        if let (Some(short), [tat, ..], [next, ..]) = (self.short, state, &mut *next) {
+            (*judged, *next) = short.judge(tat, now, cost);
+            return true;
         }
         *next = state;
-        let words = next.get_mut(..self.glance.len())?;
-        check.policy.definition().engine.judge(words, now, cost)
+        let engine = &check.policy.definition().engine;
+        let words = next.get_mut(..self.glance.len()).unwrap_or_default();
+        engine.judge(words, now, cost).map(|came| *judged = came).is_some()
     }
 
-    /// How its key stands.
-    #[cold]
-    fn peek(&self, now: Timestamp, policy: &Policy) -> Judgement {
-        let mut words = self.glance.state;
-        let words = words.get_mut(..self.glance.len()).unwrap_or_default();
-        // Nothing is written, so nothing can fail to fit.
-        policy.definition().engine.judge(words, now, 0).unwrap_or(Judgement::NONE)
+    /// How the key stands.
+    #[inline(always)]
+    fn standing(&self, now: Timestamp, policy: &Policy) -> Standing {
+        let mut state = self.glance.state;
+        if let (Some(short), [tat, ..]) = (self.short, state) {
+            return short.standing(tat, now);
+        }
+        let words = state.get_mut(..self.glance.len()).unwrap_or_default();
+        // A peek. Nothing is written, so nothing can fail to fit.
+        let peek = policy.definition().engine.judge(words, now, 0);
+        peek.unwrap_or(Judgement::NONE).standing
     }
 
     /// Writes all of them, if none has changed. Nobody waits here, so it does not matter in which
