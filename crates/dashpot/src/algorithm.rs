@@ -301,8 +301,9 @@ impl Engine {
             Method::LeakyBucket(method) => self.judge_by(method, words, now, cost),
             Method::FixedWindow(method) => self.judge_by(method, words, now, cost),
             Method::SlidingWindow(method) => self.judge_by(method, words, now, cost),
+            Method::SlidingLog(method) => self.judge_by(method, words, now, cost),
             Method::Concurrency(method) => self.judge_by(method, words, now, cost),
-            Method::SlidingLog(_) | Method::Unlimited => None,
+            Method::Unlimited => None,
         }
     }
 
@@ -407,14 +408,6 @@ impl Engine {
             available_after_nanos: Some(0),
         };
         with!(self, state, |method, state| self.standing_by(method, state, now), unlimited)
-    }
-
-    /// Whether a packed state can be forgotten without anybody noticing.
-    pub(crate) fn is_idle_packed(&self, words: &[u64], now: Timestamp) -> bool {
-        match &self.method {
-            Method::SlidingLog(method) => method.is_idle_packed(words, now.as_nanos()),
-            _ => self.is_idle(&self.unpack(words), now),
-        }
     }
 
     /// Whether the state can be forgotten without anybody noticing.

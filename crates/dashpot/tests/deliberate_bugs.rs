@@ -132,9 +132,9 @@ fn delay_counted_after_charging() {
 fn eviction_of_keys_that_are_owed_a_limit() {
     caught(&Bug {
         file: "memory/table.rs",
-        right: "definition.engine.is_idle_packed(self.state_words(&copied.words), now)",
+        right: "engine.is_idle(&engine.unpack(self.state_words(&copied.words)), now)",
         wrong: "let now = now.after(std::time::Duration::from_secs(30));
-            definition.engine.is_idle_packed(self.state_words(&copied.words), now)",
+            engine.is_idle(&engine.unpack(self.state_words(&copied.words)), now)",
         caught_by: ("traps", "trap_eviction_is_amnesty_and_memory_is_unbounded"),
     });
 }

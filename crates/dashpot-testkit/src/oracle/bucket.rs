@@ -50,13 +50,17 @@ impl Bucket {
         self.signed_level(at).max(BigInt::ZERO)
     }
 
+    /// Whether it has run dry, and what a store may have rounded up, too.
+    fn is_surely_fresh(&self, at: Time) -> bool {
+        self.signed_level(at) <= -&self.slack
+    }
+
     fn units(&self, units: u64) -> BigInt {
         &self.window * units
     }
 
     fn change(&mut self, at: Time, level: BigInt) {
-        // Once both have run dry, what a store rounded up is forgotten.
-        if self.signed_level(at) <= -&self.slack {
+        if self.is_surely_fresh(at) {
             self.slack = BigInt::ZERO;
         }
         self.last = Some((at, level));
@@ -87,9 +91,13 @@ impl Meter for Bucket {
             return;
         }
         if self.is_fresh(at) {
-            // Nothing is used, so nothing is carried over.
+            // Nothing is used, so nothing is carried over; unless what a store rounded up is. Then it
+            // may be stricter, and if the clock goes back, by any amount.
+            self.slack = match self.is_surely_fresh(at) {
+                true => BigInt::ZERO,
+                false => self.units(u64::MAX) * u64::MAX,
+            };
             self.last = None;
-            self.slack = BigInt::ZERO;
         } else {
             self.change(at, self.level(at));
             self.slack += 2 * &count;

@@ -1,7 +1,5 @@
 //! Sliding log: every admission of the last window, remembered.
 
-use std::collections::VecDeque;
-
 use smallvec::SmallVec;
 
 use super::{Enforce, Packed, Verdict};
@@ -21,28 +19,32 @@ pub(super) struct SlidingLog {
 
 /// The admissions, oldest first, those of one instant in one entry. Its time never goes back: if
 /// the clock does, everything goes on happening at the instant of the newest entry.
+///
+/// Units are numbered as they come, so that any of them is found by bisection. Those a log remembers
+/// are counted from the last one that it has forgotten.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    entries: VecDeque<Entry>,
-    /// The units before the first entry, from where `upto` counts on.
-    before: u64,
+    /// A single one is not on the heap, because that is what slots hold.
+    entries: SmallVec<[Entry; 1]>,
+    /// How many of them are forgotten.
+    gone: u32,
+    /// The number of the last unit that is.
+    before: u32,
 }
 
-/// All units admitted at one instant. Units are numbered as they come, so that any of them is
-/// found by bisection. Most of what a log takes is its entries, so they are in three short parts:
-/// twelve bytes, where two whole numbers would take sixteen.
+/// All units admitted at one instant. Most of what a log takes is its entries, so they are in three
+/// short parts: twelve bytes, where two whole numbers would take sixteen.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     at: [u32; 2],
-    /// The number of the last of them, without its first half: those a log remembers are close
-    /// together.
+    /// The number of the last of them. It begins anew after four thousand million.
     upto: u32,
 }
 
 impl Entry {
-    #[expect(clippy::cast_possible_truncation, reason = "the other halves are kept, or known")]
-    fn new(at: u64, upto: u64) -> Self {
-        Self { at: [(at >> 32) as u32, at as u32], upto: upto as u32 }
+    #[expect(clippy::cast_possible_truncation, reason = "the other half is kept, too")]
+    fn new(at: u64, upto: u32) -> Self {
+        Self { at: [(at >> 32) as u32, at as u32], upto }
     }
 
     fn at(self) -> u64 {
@@ -52,25 +54,26 @@ impl Entry {
 }
 
 impl Log {
-    pub(super) fn units(&self) -> u64 {
-        self.last() - self.before
+    /// Those that are not forgotten.
+    fn entries(&self) -> &[Entry] {
+        self.entries.get(self.gone as usize..).unwrap_or_default()
     }
 
     /// Whether it is a matter of a few words.
     pub(super) fn is_small(&self) -> bool {
-        self.entries.len() <= 1
+        self.entries().len() <= 1
     }
 
     /// All entries: each one's moment, and how many units were admitted then.
     pub(super) fn save(&self) -> SmallVec<[u64; 3]> {
-        let mut before = self.before;
+        let mut before = 0;
         let entry = |entry: &Entry| {
             let upto = self.upto(entry);
             let units = upto - before;
             before = upto;
             [entry.at(), units]
         };
-        self.entries.iter().flat_map(entry).collect()
+        self.entries().iter().flat_map(entry).collect()
     }
 
     /// The log of these entries; `None` if they are none.
@@ -80,45 +83,65 @@ impl Log {
             let &[at, units] = entry else {
                 return None;
             };
-            let upto = log.last().checked_add(units)?;
-            let in_order = log.entries.back().is_none_or(|last| last.at() < at);
+            let upto = log.units().checked_add(units)?;
+            let in_order = log.entries.last().is_none_or(|last| last.at() < at);
             if !in_order || upto > MOST || at > Timestamp::MAX.as_nanos() {
                 return None;
             }
-            log.entries.push_back(Entry::new(at, upto));
+            log.push(at, upto);
         }
         Some(log)
     }
 
     fn moment(&self, now: u64) -> u64 {
-        self.entries.back().map_or(now, |newest| newest.at().max(now))
+        self.entries().last().map_or(now, |newest| newest.at().max(now))
     }
 
     /// The number of an entry's last unit.
     fn upto(&self, entry: &Entry) -> u64 {
-        #[expect(clippy::cast_possible_truncation, reason = "only the second half counts")]
-        let after = entry.upto.wrapping_sub(self.before as u32);
-        self.before + u64::from(after)
+        entry.upto.wrapping_sub(self.before).into()
     }
 
-    fn last(&self) -> u64 {
-        self.entries.back().map_or(self.before, |entry| self.upto(entry))
+    /// The number of the last unit, which is how many there are.
+    pub(super) fn units(&self) -> u64 {
+        self.entries().last().map_or(0, |entry| self.upto(entry))
     }
 
     /// The number of the last unit before the entry at this index.
     fn before(&self, index: usize) -> u64 {
-        match index.checked_sub(1).and_then(|index| self.entries.get(index)) {
-            Some(entry) => self.upto(entry),
-            None => self.before,
+        let before = index.checked_sub(1).and_then(|index| self.entries().get(index));
+        before.map_or(0, |entry| self.upto(entry))
+    }
+
+    fn push(&mut self, at: u64, upto: u64) {
+        if self.entries.len() == self.entries.capacity() {
+            // Where a good part is forgotten, others are moved there: each of them seldom.
+            if self.gone as usize > self.entries.len() / 4 {
+                self.entries.drain(..self.gone as usize);
+                self.gone = 0;
+            } else {
+                // By half, not by all.
+                self.entries.reserve_exact(self.entries.len() / 2 + 1);
+            }
         }
+        self.entries.push(Entry::new(at, self.number(upto)));
+    }
+
+    /// A number as entries have it.
+    fn number(&self, unit: u64) -> u32 {
+        // There are not so many that it would not fit.
+        self.before.wrapping_add(u32::try_from(unit).unwrap_or(u32::MAX))
     }
 
     /// Forgets the oldest units, up to this number.
     fn forget(&mut self, upto: u64) {
-        while self.entries.front().is_some_and(|entry| self.upto(entry) <= upto) {
-            self.entries.pop_front();
+        let gone = self.entries().iter().take_while(|entry| self.upto(entry) <= upto).count();
+        self.before = self.number(upto);
+        self.gone += u32::try_from(gone).unwrap_or(0);
+        if self.gone as usize == self.entries.len() {
+            self.entries.clear();
+            self.gone = 0;
         }
-        self.before = self.before.max(upto);
     }
 }
 
@@ -128,29 +151,21 @@ impl SlidingLog {
         let now = log.moment(now);
         let has_left = |entry: &Entry| entry.at().saturating_add(self.window) <= now;
         // Mostly none has, because those that had were forgotten when others came.
-        match log.entries.front() {
-            Some(oldest) if has_left(oldest) => log.entries.partition_point(has_left),
+        match log.entries() {
+            [oldest, ..] if has_left(oldest) => log.entries().partition_point(has_left),
             _ => 0,
         }
     }
 
     /// Nanoseconds until the unit of this number leaves the window.
     fn leaves_after(&self, log: &Log, unit: u64, now: u64) -> u64 {
-        let index = log.entries.partition_point(|entry| log.upto(entry) < unit);
-        let admitted = log.entries.get(index).map_or(0, |entry| entry.at());
+        let index = log.entries().partition_point(|entry| log.upto(entry) < unit);
+        let admitted = log.entries().get(index).map_or(0, |entry| entry.at());
         admitted.saturating_add(self.window).saturating_sub(now)
     }
 
-    /// Whether a packed log can be forgotten, without a log made of it.
-    pub(super) fn is_idle_packed(&self, words: &[u64], now: u64) -> bool {
-        match *words {
-            [at, units, ..] => units == 0 || at.saturating_add(self.window) <= now,
-            _ => true,
-        }
-    }
-
     fn live(&self, log: &Log, now: u64) -> u64 {
-        log.last() - log.before(self.expired(log, now))
+        log.units() - log.before(self.expired(log, now))
     }
 }
 
@@ -159,7 +174,7 @@ impl Enforce for SlidingLog {
 
     fn verdict(&self, log: &Log, now: u64, cost: u64) -> Verdict {
         let expired = log.before(self.expired(log, now));
-        let wanted = (log.last() - expired).saturating_add(cost);
+        let wanted = (log.units() - expired).saturating_add(cost);
         let too_many = wanted.saturating_sub(self.limit);
         if too_many == 0 {
             return Verdict::ALLOW;
@@ -173,33 +188,33 @@ impl Enforce for SlidingLog {
     fn charge(&self, log: &mut Log, now: u64, units: u64) {
         let at = log.moment(now);
         log.forget(log.before(self.expired(log, now)));
-        let upto = log.last().saturating_add(units.min(MOST));
-        let kept = log.before(log.entries.len().saturating_sub(1));
+        let upto = log.units() + units.min(MOST);
         // The same instant; or all of the newest entry was given back.
+        let kept = log.before(log.entries().len().saturating_sub(1));
         let is_newest = |newest: &Entry| newest.at() == at || log.upto(newest) == kept;
-        if log.entries.back().is_some_and(is_newest) {
-            log.entries.pop_back();
+        if log.entries().last().is_some_and(is_newest) {
+            log.entries.pop();
         }
-        // By half, not by all.
-        if log.entries.len() == log.entries.capacity() {
-            log.entries.reserve_exact(log.entries.len() / 2 + 1);
+        log.push(at, upto);
+        if upto > MOST {
+            log.forget(upto - MOST);
         }
-        log.entries.push_back(Entry::new(at, upto));
-        log.forget(upto.saturating_sub(MOST).max(log.before));
     }
 
     fn credit(&self, log: &mut Log, _now: u64, charged_at: u64, units: u64) {
-        let index = log.entries.partition_point(|entry| entry.at() < charged_at);
-        let Some(entry) = log.entries.get(index).filter(|entry| entry.at() == charged_at) else {
+        let index = log.entries().partition_point(|entry| entry.at() < charged_at);
+        let Some(entry) = log.entries().get(index).filter(|entry| entry.at() == charged_at) else {
             return;
         };
         let charged = log.upto(entry) - log.before(index);
         let given_back = units.min(charged);
+        let is_newest = index + 1 == log.entries().len();
+        let index = index + log.gone as usize;
         // The newest entry stays even if nothing is left of it: it tells the time.
-        if given_back == charged && index + 1 < log.entries.len() {
+        if given_back == charged && !is_newest {
             log.entries.remove(index);
         }
-        for entry in log.entries.range_mut(index..) {
+        for entry in log.entries.iter_mut().skip(index) {
             // Not more than was charged, which is a short number.
             entry.upto = entry.upto.wrapping_sub(u32::try_from(given_back).unwrap_or(0));
         }
@@ -212,7 +227,7 @@ impl Enforce for SlidingLog {
     fn reset_after(&self, log: &Log, now: u64) -> u64 {
         match self.live(log, now) {
             0 => 0,
-            _ => self.leaves_after(log, log.last(), now),
+            _ => self.leaves_after(log, log.units(), now),
         }
     }
 
@@ -224,21 +239,27 @@ impl Enforce for SlidingLog {
 /// A log of one entry is its moment and its units; more are no matter of a few words.
 impl Packed for Log {
     fn pack(&self, words: &mut [u64]) -> bool {
-        match (self.entries.front(), words) {
-            (None, _) => true,
-            (Some(entry), [at, units, ..]) => {
-                [*at, *units] = [entry.at(), self.units()];
-                self.is_small()
+        match (self.entries(), words) {
+            ([], words) => {
+                words.fill(0);
+                true
             }
-            (Some(_), _) => false,
+            ([entry], [at, units, ..]) => {
+                [*at, *units] = [entry.at(), self.units()];
+                true
+            }
+            _ => false,
         }
     }
 
     fn unpack(words: &[u64]) -> Self {
-        match *words {
-            [] | [_] | [0, 0, ..] => Self::default(),
-            [at, units, ..] => Self { entries: [Entry::new(at, units)].into(), before: 0 },
+        let mut log = Self::default();
+        if let [at, units, ..] = *words
+            && (at, units) != (0, 0)
+        {
+            log.push(at, units);
         }
+        log
     }
 }
 
@@ -253,7 +274,7 @@ mod tests {
         let mut log = Log::default();
         LOG.charge(&mut log, 5, 1);
         LOG.charge(&mut log, 5, 2);
-        assert_eq!(log.entries.len(), 1);
+        assert_eq!(log.entries().len(), 1);
         assert_eq!(LOG.live(&log, 104), 3);
         assert_eq!(LOG.live(&log, 105), 0);
     }
@@ -264,24 +285,24 @@ mod tests {
         for now in (0..100_000).step_by(50) {
             LOG.charge(&mut log, now, 1);
         }
-        assert_eq!(log.entries.len(), 2);
+        assert_eq!(log.entries().len(), 2);
     }
 
     /// A key lives long: its units are numbered past what an entry keeps of a number.
     #[test]
     fn numbers_go_on_where_their_second_half_begins_anew() {
-        let mut log = Log { before: u64::from(u32::MAX) - 1, ..Log::default() };
+        let mut log = Log { before: u32::MAX - 1, ..Log::default() };
         for now in 0..3 {
             LOG.charge(&mut log, now, 1);
             assert_eq!(log.units(), now + 1);
         }
         assert_eq!(LOG.verdict(&log, 3, 2), Verdict::Deny(Retry::After(98)));
         LOG.credit(&mut log, 3, 1, 1);
-        assert_eq!((log.entries.len(), LOG.remaining(&log, 3)), (2, 1));
+        assert_eq!((log.entries().len(), LOG.remaining(&log, 3)), (2, 1));
         assert_eq!((LOG.remaining(&log, 100), LOG.reset_after(&log, 100)), (2, 2));
         LOG.charge(&mut log, 102, 3);
-        assert_eq!((log.entries.len(), log.units()), (1, 3));
-        assert_eq!(log.before, u64::from(u32::MAX) + 1);
+        assert_eq!((log.entries().len(), log.units()), (1, 3));
+        assert_eq!(log.before, 0);
     }
 
     #[test]
@@ -291,9 +312,9 @@ mod tests {
         for now in 0..3 * SLIDING_LOG_MAX {
             forever.charge(&mut log, now, 1);
         }
-        assert_eq!(log.entries.len() as u64, MOST);
+        assert_eq!(log.entries().len() as u64, MOST);
         forever.charge(&mut log, 3 * SLIDING_LOG_MAX, u64::MAX);
-        assert_eq!((log.entries.len(), forever.live(&log, 3 * SLIDING_LOG_MAX)), (1, MOST));
+        assert_eq!((log.entries().len(), forever.live(&log, 3 * SLIDING_LOG_MAX)), (1, MOST));
     }
 
     #[test]
@@ -301,7 +322,7 @@ mod tests {
         let mut log = Log::default();
         LOG.charge(&mut log, 50, 1);
         LOG.charge(&mut log, 20, 1);
-        assert_eq!(log.entries.len(), 1, "as if at 50");
+        assert_eq!(log.entries().len(), 1, "as if at 50");
         LOG.charge(&mut log, 60, 1);
         assert_eq!(LOG.verdict(&log, 40, 1), Verdict::Deny(Retry::After(110)));
         assert_eq!(LOG.reset_after(&log, 40), 120);

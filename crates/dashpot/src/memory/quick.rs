@@ -226,7 +226,8 @@ impl MemoryStore {
                 for ((view, judged), check) in views.iter().zip(&mut judged).zip(checks) {
                     // Nothing was taken: who would have passed stands as before.
                     if judged.is_allowed() {
-                        judged.standing = view.standing(now, check.policy);
+                        let standing = view.standing(now, check.policy);
+                        *judged = Judgement { verdict: Verdict::ALLOW, standing };
                     }
                 }
             }

@@ -251,7 +251,8 @@ impl Table {
             return self.side.with(number, |kept| kept.is_idle(now)).unwrap_or(true);
         }
         self.definition(copied.mark).is_some_and(|definition| {
-            definition.engine.is_idle_packed(self.state_words(&copied.words), now)
+            let engine = &definition.engine;
+            engine.is_idle(&engine.unpack(self.state_words(&copied.words)), now)
         })
     }
 
