@@ -57,13 +57,13 @@ pub(super) struct Page {
 const NOBODY: u32 = u32::MAX;
 
 impl Page {
-    pub(super) fn new(number: u32, size: usize) -> Self {
+    pub(super) fn new(size: usize) -> Self {
         let lines = SIZES.get(size).copied().unwrap_or(2);
         let words: Box<[AtomicU64]> = (0..(lines + 1) * LINE).map(|_| AtomicU64::new(0)).collect();
         // A group then lies in its cache lines and no others.
         let offset = words.as_ptr().align_offset(LINE * 8).min(LINE);
         Self {
-            number,
+            number: NOBODY,
             words,
             offset,
             size,
@@ -94,6 +94,10 @@ impl Page {
         // Odd until it is filled, and a directory about to lead to it.
         let version = self.version.load(Ordering::Relaxed) | 1;
         self.version.store(version, Ordering::Release);
+    }
+
+    pub(super) fn set_number(&mut self, number: u32) {
+        self.number = number;
     }
 
     pub(super) fn number(&self) -> u32 {

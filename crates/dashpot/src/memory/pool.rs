@@ -91,9 +91,11 @@ impl Pool {
     }
 
     fn make(&self, size: usize) -> Option<u32> {
-        let number = self.made.fetch_add(1, Ordering::AcqRel);
-        let page = Page::new(number, size);
+        let mut page = Page::new(size);
         self.counters.bytes.fetch_add(page.bytes() as u64, Ordering::Relaxed);
+        // Last of all: from now on, others come by and find nothing there yet.
+        let number = self.made.fetch_add(1, Ordering::AcqRel);
+        page.set_number(number);
         let (chunk, index) = place(number);
         let pages = (FIRST_CHUNK as usize) << chunk;
         let empty = || (0..pages).map(|_| Once::new()).collect();

@@ -6,7 +6,7 @@ use std::{ptr, slice};
 use super::MemoryStore;
 use super::directory::Spot;
 use super::group::{AnyGlance, Words};
-use super::page::{DEFINITION_BITS, Found, Look};
+use super::page::{DEFINITION_BITS, Found, Look, Search};
 use super::sync::spin_loop;
 use super::table::{Home, Table};
 use crate::algorithm::{Judgement, Short, Verdict};
@@ -97,13 +97,18 @@ impl MemoryStore {
         mark: u64,
         check: &Check<'p, '_>,
     ) -> Decision<'p> {
-        let Some((spot, found)) = table.find_roughly(mark) else {
-            return self.decide_new(table, mark, check);
-        };
-        match self.judge_aside(table, &spot, &found, check) {
-            Some((now, judged)) => Decision::one(now, check.policy, judged),
-            None => self.decide_gated(slice::from_ref(check)),
+        if let Some(spot) = table.directory().spot(mark) {
+            match spot.page.find(mark, table.shape()) {
+                Search::Found(found) => {
+                    if let Some((now, judged)) = self.judge_aside(table, &spot, &found, check) {
+                        return Decision::one(now, check.policy, judged);
+                    }
+                }
+                Search::Missing => return self.decide_new(table, mark, check),
+                Search::Busy => {}
+            }
         }
+        self.decide_gated(slice::from_ref(check))
     }
 
     /// Judges a key that is kept aside, where it is, if it is to stay there.

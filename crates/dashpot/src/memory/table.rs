@@ -171,15 +171,6 @@ impl Table {
         }
     }
 
-    /// Looks for a key, and may miss one that is there.
-    pub(super) fn find_roughly(&self, mark: u64) -> Option<(Spot<'_>, Found<'_>)> {
-        let spot = self.directory.spot(mark)?;
-        match spot.page.find(mark, self.shape) {
-            Search::Found(found) => Some((spot, found)),
-            Search::Busy | Search::Missing => None,
-        }
-    }
-
     /// Looks for a key. None if somebody is writing where it would have to look.
     #[inline]
     pub(super) fn find(&self, mark: u64) -> Option<Seat<'_>> {
