@@ -16,6 +16,7 @@ mod limits;
 pub mod oracle;
 mod replay;
 pub mod strategies;
+mod threads;
 pub mod trace;
 pub mod workload;
 
@@ -24,4 +25,5 @@ pub use bound::{admitted_within_bound, bucket_must_admit};
 pub use limits::limit;
 pub use oracle::{Expected, Oracle, OracleStore};
 pub use replay::{Time, replay, waiting_is_exact};
+pub use threads::on_all_threads;
 pub use trace::Trace;

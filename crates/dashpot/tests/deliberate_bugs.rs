@@ -261,6 +261,16 @@ fn credit_that_a_cell_gives() {
 }
 
 #[test]
+fn state_file_without_what_is_aside() {
+    caught(&Bug {
+        file: "memory/table.rs",
+        right: "self.side.with(number, |kept| found(mark, kept));",
+        wrong: "let _ = number;",
+        caught_by: ("state", "round_trip::every_key_stands_as_it_stood"),
+    });
+}
+
+#[test]
 fn state_file_that_is_not_summed_up() {
     caught(&Bug {
         file: "memory/state/format.rs",

@@ -9,23 +9,11 @@ use dashpot::{
     Algorithm, Check, Clock, Key, KeyBuf, KeyOperation, Limiter, ManualClock, MemoryStore, Policy,
     Quota, Timestamp, Window, Zone,
 };
-use dashpot_testkit::strategies::{cost, mixed_trace, pause, policy, quota, start, trace};
+use dashpot_testkit::strategies::{cases, cost, mixed_trace, pause, policy, quota, start, trace};
 use dashpot_testkit::{Trace, admitted_within_bound, bucket_must_admit, replay};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use proptest::test_runner::{FileFailurePersistence, TestCaseResult};
-
-/// So many cases, unless `PROPTEST_CASES` says otherwise.
-fn config(cases: u32) -> ProptestConfig {
-    let wanted = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
-    let regressions = FileFailurePersistence::WithSource("proptest-regressions");
-    ProptestConfig {
-        cases: wanted.unwrap_or(cases),
-        failure_persistence: Some(Box::new(regressions)),
-        max_shrink_iters: 20_000,
-        ..ProptestConfig::default()
-    }
-}
+use proptest::test_runner::TestCaseResult;
 
 /// Every decision is the oracle's, and waits are exact.
 fn equals_the_oracle(trace: &Trace) -> TestCaseResult {
@@ -35,7 +23,7 @@ fn equals_the_oracle(trace: &Trace) -> TestCaseResult {
 }
 
 proptest! {
-    #![proptest_config(config(3000))]
+    #![proptest_config(cases(3000))]
 
     #[test]
     fn a_token_bucket_equals_the_oracle(trace in trace(Algorithm::TokenBucket)) {
@@ -87,7 +75,7 @@ fn rate_limiting() -> impl Strategy<Value = Algorithm> {
 }
 
 proptest! {
-    #![proptest_config(config(1000))]
+    #![proptest_config(cases(1000))]
 
     #[test]
     fn no_interval_admits_more_than_its_bound(
@@ -232,7 +220,7 @@ fn any_operation() -> impl Strategy<Value = KeyOperation> {
 }
 
 proptest! {
-    #![proptest_config(config(2000))]
+    #![proptest_config(cases(2000))]
 
     #[test]
     fn a_quota_survives_being_printed(quota in any_quota()) {

@@ -1,7 +1,7 @@
 //! Real threads, counted exactly.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -14,15 +14,7 @@ const THREADS: u64 = 8;
 
 /// Runs `work` on all threads at once and adds up what they return.
 fn on_all_threads(work: impl Fn(u64) -> u64 + Sync) -> u64 {
-    let start = Barrier::new(THREADS as usize);
-    thread::scope(|scope| {
-        let run = |thread| {
-            start.wait();
-            work(thread)
-        };
-        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || run(thread))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
-    })
+    dashpot_testkit::on_all_threads(THREADS, work).into_iter().sum()
 }
 
 fn policy(algorithm: Algorithm, count: u64) -> Policy {

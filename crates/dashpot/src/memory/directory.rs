@@ -6,8 +6,9 @@
 //! together no larger than the last.
 //!
 //! An entry is the address of a page and not its number: every check goes this way, and looking the
-//! number up would take it three more loads, each waiting for the one before. This file has the only
-//! `unsafe` there is, in [`Directory::page`].
+//! number up would take it three more loads, each waiting for the one before: 33 ns instead of 28 for
+//! one key, 77 instead of 64 for three limits. This file has the only `unsafe` there is, in
+//! [`Directory::page`].
 
 use std::ptr;
 use std::sync::{Arc, OnceLock};
@@ -42,6 +43,11 @@ impl Directory {
         Some(Self { depth: AtomicU32::new(0), levels, pool })
     }
 
+    /// Whose pages it leads to.
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
     pub(super) fn depth(&self) -> u32 {
         self.depth.load(Ordering::Acquire)
     }
@@ -55,7 +61,7 @@ impl Directory {
 
     /// The page an entry of this directory leads to.
     #[inline]
-    #[expect(unsafe_code, reason = "checks take half as long again without; see above")]
+    #[expect(unsafe_code, reason = "checks take a fifth longer without; see above")]
     fn page(&self, entry: &AtomicPtr<Page>) -> &Page {
         let page = entry.load(Ordering::Acquire);
         // SAFETY: Entries are private, and nothing is written to them but addresses of `&Page`s that

@@ -204,10 +204,10 @@ impl<'p, const WORDS: usize> From<Glance<'p, WORDS>> for AnyGlance<'p> {
 }
 
 impl AnyGlance<'_> {
-    /// Whether the other is in the same group.
+    /// Where its group is.
     #[inline(always)]
-    pub(super) fn is_beside(&self, other: &Self) -> bool {
-        std::ptr::eq(self.lock, other.lock)
+    pub(super) fn address(&self) -> usize {
+        std::ptr::from_ref(self.lock).addr()
     }
 
     /// How many words it has.

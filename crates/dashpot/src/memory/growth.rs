@@ -22,7 +22,7 @@ impl Table {
         // If nobody stayed behind, then not into one of the same size, where all would be as it was.
         let least = if moving.len() < keys { 0 } else { self.slots(page.size()) + 1 };
         let moved = self.settle_in(&moving, page.prefix(), page.depth(), least);
-        self.pool.give_back(page, self.shape());
+        self.pool().give_back(page, self.shape());
         moved
     }
 
@@ -47,8 +47,8 @@ impl Table {
             let mut moving = self.vacate(page, now);
             moving.extend(self.vacate(neighbour.page, now));
             let moved = self.settle_in(&moving, page.prefix() & !bit, depth - 1, 0);
-            self.pool.give_back(page, self.shape());
-            self.pool.give_back(neighbour.page, self.shape());
+            self.pool().give_back(page, self.shape());
+            self.pool().give_back(neighbour.page, self.shape());
             return moved;
         }
         self.fit(page, now)
@@ -58,7 +58,7 @@ impl Table {
     fn fit(&self, page: &Page, now: Timestamp) -> bool {
         let moving = self.vacate(page, now);
         let moved = self.settle_in(&moving, page.prefix(), page.depth(), 0);
-        self.pool.give_back(page, self.shape());
+        self.pool().give_back(page, self.shape());
         moved
     }
 
@@ -82,7 +82,7 @@ impl Table {
             locked.retire();
         }
         self.forgot(idle);
-        self.pool.counters.moved.fetch_add(moving.len() as u64, Ordering::Relaxed);
+        self.pool().counters.moved.fetch_add(moving.len() as u64, Ordering::Relaxed);
         moving
     }
 
@@ -99,7 +99,7 @@ impl Table {
         for size in (0..SIZES.len()).filter(|&size| self.slots(size) >= wanted) {
             if let Some((number, _structure)) = self.settle_one(moving, mark, depth, size) {
                 let _growth = self.growth.lock();
-                self.pool.page(number).inspect(|page| page.changed());
+                self.pool().page(number).inspect(|page| page.changed());
                 return self.directory().lead(mark, depth, number);
             }
         }
@@ -119,9 +119,9 @@ impl Table {
         depth: u32,
         size: usize,
     ) -> Option<(u32, MutexGuard<'_, ()>)> {
-        let taken = self.pool.take(size, self.shape(), self.number(), (mark, depth));
+        let taken = self.pool().take(size, self.shape(), self.number(), (mark, depth));
         let (number, structure) = taken?;
-        let page = self.pool.page(number)?;
+        let page = self.pool().page(number)?;
         page.set_keys(moving.len());
         if moving.iter().all(|copied| self.settle_key(page, copied)) {
             return Some((number, structure));
@@ -129,7 +129,7 @@ impl Table {
         for group in self.groups_of(page) {
             lock(group).retire();
         }
-        self.pool.give_back(page, self.shape());
+        self.pool().give_back(page, self.shape());
         None
     }
 
@@ -182,8 +182,8 @@ impl Table {
     /// Notes that so many idle keys are forgotten.
     pub(super) fn forgot(&self, keys: usize) {
         if keys > 0 {
-            self.pool.release(keys);
-            self.pool.counters.reclaimed.fetch_add(keys as u64, Ordering::Relaxed);
+            self.pool().release(keys);
+            self.pool().counters.reclaimed.fetch_add(keys as u64, Ordering::Relaxed);
         }
     }
 }

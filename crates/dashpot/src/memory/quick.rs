@@ -161,8 +161,8 @@ impl MemoryStore {
         self.decide_gated(slice::from_ref(check))
     }
 
-    /// Decides a few checks at once, quickly if they are of short algorithms, all their keys have
-    /// slots, and nothing is special about them.
+    /// Decides a few checks at once, quickly if all their keys have slots and nothing is special
+    /// about them.
     #[inline(never)]
     pub(super) fn decide_few<'p>(&self, checks: &[Check<'p, '_>]) -> Decision<'p> {
         // By their number, so that loops over them are none: to go round takes longer than all that
@@ -201,10 +201,10 @@ impl MemoryStore {
                 }
             }
             // Two keys in one group, or one key twice, are for those who hold them.
-            for (index, view) in views.iter().enumerate() {
-                if views.iter().skip(index + 1).any(|other| view.glance.is_beside(&other.glance)) {
-                    break 'attempts;
-                }
+            let mut order = views.each_ref().map(|view| view.glance.address());
+            order.sort_unstable();
+            if !order.is_sorted_by(|one, next| one < next) {
+                break;
             }
 
             let now = self.now();
@@ -220,7 +220,7 @@ impl MemoryStore {
                 allowed &= judged.is_allowed();
             }
             let is_done = if allowed {
-                View::replace_all(&views, &next)
+                View::replace_all(&views, order, &next)
             } else {
                 views.iter().all(|view| view.glance.is_still())
             };
@@ -300,13 +300,18 @@ impl View<'_> {
         peek.unwrap_or(Judgement::NONE).standing
     }
 
-    /// Writes all of them, if none has changed. Nobody waits here, so it does not matter in which
-    /// order they are locked.
+    /// Writes all of them, if none has changed. They are locked in the order of their addresses, as
+    /// everywhere: of two calls that want the same, one gets on.
     #[inline(always)]
-    fn replace_all<const N: usize>(views: &[Self; N], next: &[Words; N]) -> bool {
-        let locked = views.iter().take_while(|view| view.glance.try_lock()).count();
+    fn replace_all<const N: usize>(
+        views: &[Self; N],
+        order: [usize; N],
+        next: &[Words; N],
+    ) -> bool {
+        let at = |address: &usize| views.iter().find(|view| view.glance.address() == *address);
+        let locked = order.iter().filter_map(at).take_while(|view| view.glance.try_lock()).count();
         if locked < N {
-            for view in views.iter().take(locked) {
+            for view in order.iter().filter_map(at).take(locked) {
                 view.glance.let_go();
             }
             return false;

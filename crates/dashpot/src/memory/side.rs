@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 
 use super::kept::Kept;
-use super::sync::Mutex;
+use super::sync::{Mutex, or_in_models};
 
 /// So many that two threads seldom want the same lock.
-const SHARDS: usize = 16;
+const SHARDS: usize = or_in_models(16, 1);
 
 /// Places are made so many at a time: however many there are, nothing is moved to make more.
 const CHUNK: usize = 64;

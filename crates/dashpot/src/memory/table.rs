@@ -39,7 +39,6 @@ pub(crate) struct Table {
     /// The definitions under which states are kept, by the last bits of marks less one.
     definitions: Box<[OnceLock<Arc<Definition>>]>,
     side: Side,
-    pub(super) pool: Arc<Pool>,
 }
 
 /// What a table knows about a key.
@@ -59,11 +58,10 @@ impl Table {
         let table = Self {
             number,
             shape,
-            directory: Directory::new(page, pool.clone())?,
+            directory: Directory::new(page, pool)?,
             growth: Mutex::new(()),
             definitions: (0..DEFINITIONS).map(|_| OnceLock::new()).collect(),
             side: Side::default(),
-            pool,
         };
         table.definition_bits(definition);
         Some(table)
@@ -79,6 +77,10 @@ impl Table {
 
     pub(super) fn directory(&self) -> &Directory {
         &self.directory
+    }
+
+    pub(super) fn pool(&self) -> &Pool {
+        self.directory.pool()
     }
 
     /// The definition it began with.
@@ -358,13 +360,13 @@ impl Table {
                     break;
                 }
                 if vacancy.force {
-                    self.pool.force();
-                } else if !self.pool.reserve() {
+                    self.pool().force();
+                } else if !self.pool().reserve() {
                     let replaced = self.replace_idle(page, &locked, newcomer, vacancy);
                     return if replaced { Insertion::Done } else { Insertion::Full };
                 }
                 let Some((mark, words)) = newcomer() else {
-                    self.pool.release(1);
+                    self.pool().release(1);
                     return Insertion::Full;
                 };
                 page.set_keys(page.keys() + 1);
@@ -376,7 +378,7 @@ impl Table {
             }
             locked.spill();
         }
-        if vacancy.force || self.pool.keys() < self.pool.max_keys() {
+        if vacancy.force || self.pool().keys() < self.pool().max_keys() {
             Insertion::NoPlace
         } else {
             Insertion::Full
@@ -396,7 +398,7 @@ impl Table {
             return false;
         };
         // Some were let in though there was no room: their places are not handed on.
-        if !vacancy.force && self.pool.keys() > self.pool.max_keys() {
+        if !vacancy.force && self.pool().keys() > self.pool().max_keys() {
             self.clear(locked, &idle);
             page.set_keys(page.keys().saturating_sub(1));
             self.forgot(1);
@@ -407,7 +409,7 @@ impl Table {
         };
         self.clear(locked, &idle);
         locked.write(idle.slot, mark, words);
-        self.pool.counters.reclaimed.fetch_add(1, Ordering::Relaxed);
+        self.pool().counters.reclaimed.fetch_add(1, Ordering::Relaxed);
         true
     }
 }

@@ -5,15 +5,7 @@ use std::time::Duration;
 
 use dashpot::{Algorithm, Limiter, MemoryStore};
 
-use super::{NANO, SECOND, a_minute, one_of_each, store};
-
-const CLOCKED: [Algorithm; 5] = [
-    Algorithm::TokenBucket,
-    Algorithm::LeakyBucket,
-    Algorithm::FixedWindow,
-    Algorithm::SlidingLog,
-    Algorithm::SlidingWindow,
-];
+use super::{CLOCKED, NANO, SECOND, a_minute, one_of_each, store};
 
 /// So many new keys at once under each of these.
 fn flood(limiters: &[Limiter], keys: std::ops::Range<u64>) {

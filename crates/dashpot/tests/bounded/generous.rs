@@ -8,12 +8,12 @@ use dashpot::{
     Algorithm, Check, Clock, Cost, Key, KeyOperation, Limiter, ManualClock, MemoryStore, Outcome,
     Policy, Reservation, Timestamp,
 };
-use dashpot_testkit::strategies::{mixed_trace, trace};
+use dashpot_testkit::strategies::{cases, mixed_trace, trace};
 use dashpot_testkit::trace::{Ask, Operation, Step};
 use dashpot_testkit::{Oracle, Trace};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use proptest::test_runner::{FileFailurePersistence, TestCaseResult};
+use proptest::test_runner::TestCaseResult;
 
 use super::{pair_in_one_cell, squatters};
 
@@ -194,24 +194,12 @@ fn pause(policy: &Policy) -> Duration {
     Duration::from_nanos(u64::try_from(window / count / 3).unwrap_or(u64::MAX))
 }
 
-/// So many cases, unless `PROPTEST_CASES` says otherwise.
-fn config(cases: u32) -> ProptestConfig {
-    let wanted = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
-    let regressions = FileFailurePersistence::WithSource("proptest-regressions");
-    ProptestConfig {
-        cases: wanted.unwrap_or(cases),
-        failure_persistence: Some(Box::new(regressions)),
-        max_shrink_iters: 20_000,
-        ..ProptestConfig::default()
-    }
-}
-
 fn script(trace: BoxedStrategy<Trace>) -> impl Strategy<Value = (usize, Trace, Vec<Room>)> {
     (0_usize..8, trace, vec(room(), 60))
 }
 
 proptest! {
-    #![proptest_config(config(500))]
+    #![proptest_config(cases(500))]
 
     #[test]
     fn a_token_bucket((max_keys, trace, rooms) in script(trace(Algorithm::TokenBucket))) {

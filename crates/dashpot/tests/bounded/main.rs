@@ -19,6 +19,14 @@ use dashpot_testkit::limit;
 
 const SECOND: Duration = Duration::from_secs(1);
 const NANO: Duration = Duration::from_nanos(1);
+/// Those that run by the clock.
+const CLOCKED: [Algorithm; 5] = [
+    Algorithm::TokenBucket,
+    Algorithm::LeakyBucket,
+    Algorithm::FixedWindow,
+    Algorithm::SlidingLog,
+    Algorithm::SlidingWindow,
+];
 /// In this many cells each policy counts those who find no room.
 const CELLS: u64 = 65_536;
 

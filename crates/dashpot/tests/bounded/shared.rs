@@ -7,7 +7,7 @@ use std::task::{Context, Wake, Waker};
 
 use dashpot::{Algorithm, Check, Limiter, ManualClock};
 
-use super::{NANO, SECOND, a_minute, fill, pair_in_one_cell, store};
+use super::{CLOCKED, NANO, SECOND, a_minute, fill, pair_in_one_cell, store};
 
 struct Scene {
     clock: ManualClock,
@@ -24,14 +24,6 @@ fn scene(algorithm: Algorithm) -> Scene {
     let [one, other] = pair_in_one_cell(&store, &clock, limiter.policy()).unwrap();
     Scene { clock, limiter, one, other }
 }
-
-const CLOCKED: [Algorithm; 5] = [
-    Algorithm::TokenBucket,
-    Algorithm::LeakyBucket,
-    Algorithm::FixedWindow,
-    Algorithm::SlidingLog,
-    Algorithm::SlidingWindow,
-];
 
 /// Several newcomers in one call, of one policy or of several, whether there is room for none, for
 /// one or for some of them. It never returned.

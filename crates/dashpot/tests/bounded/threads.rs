@@ -1,27 +1,14 @@
 //! The bound, and nobody's advantage, with several threads at once.
 
 use std::collections::HashMap;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
 use dashpot::Algorithm;
+use dashpot_testkit::on_all_threads;
 
 use super::{SECOND, a_minute, one_of_each, squatters, store};
 
 const THREADS: u64 = 4;
-
-fn on_all_threads<T: Send>(work: impl Fn(u64) -> T + Sync) -> Vec<T> {
-    let start = Barrier::new(THREADS as usize);
-    thread::scope(|scope| {
-        let run = |thread| {
-            start.wait();
-            work(thread)
-        };
-        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || run(thread))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
-}
 
 /// Anything but blocks and resets, under all policies, on keys of all threads: never one key too many.
 #[test]
@@ -29,7 +16,7 @@ fn no_moment_has_too_many_keys() {
     for max_keys in [0, 1, 3, 64, 1000] {
         let (store, clock) = store(max_keys);
         let limiters = one_of_each(&store, 3);
-        on_all_threads(|thread| {
+        on_all_threads(THREADS, |thread| {
             for round in 0..20_000_u64 {
                 // Some keys are new, some are those of other threads.
                 let key = (round / 2 * (round % 2) + thread % 2 * 1_000_000).to_be_bytes();
@@ -58,7 +45,7 @@ fn no_key_gets_more_than_a_window_allows() {
     let (store, clock) = store(16);
     let limiter = a_minute(&store, Algorithm::FixedWindow, 3);
     let squatters = squatters(&store);
-    let taken = on_all_threads(|thread| {
+    let taken = on_all_threads(THREADS, |thread| {
         let mut taken: HashMap<_, u64> = HashMap::new();
         for round in 0..30_000_u64 {
             let key = (round * 7 + thread) % KEYS;
@@ -98,7 +85,7 @@ fn no_key_has_more_permits_than_it_may() {
     let (store, _clock) = store(8);
     let limiter = a_minute(&store, Algorithm::Concurrency, 2);
     let in_flight: Vec<_> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
-    on_all_threads(|thread| {
+    on_all_threads(THREADS, |thread| {
         let mut held = Vec::new();
         for round in 0..ROUNDS {
             let key = (round * 5 + thread as usize) % KEYS;

@@ -41,9 +41,9 @@ fn key(number: u64) -> [u8; 8] {
     number.to_le_bytes()
 }
 
-/// Takes something from many keys, at many times.
+/// Takes something from many keys, at many times, and from each of them twice.
 fn use_up(store: &MemoryStore, clock: &ManualClock, policies: &[Policy], keys: u64) {
-    for number in 0..keys {
+    for number in (0..keys).chain(0..keys) {
         for policy in policies {
             let key = key(number);
             let check = Check::new(policy, &key).cost(number % 5 + 1);

@@ -42,49 +42,35 @@ impl Exchange {
     }
 }
 
+/// Asks about the first table's keys while its page changes hands.
+fn taken_meanwhile(limit: u64, wanted: fn(&Exchange) -> Vec<(&Policy, &str)>) {
+    explore(EFFORT, move || {
+        let exchange = Exchange::new(limit);
+        let taken = together([
+            work!([exchange] { exchange.change_hands(); true }),
+            work!([exchange] exchange.scene.take_all(&wanted(&exchange))),
+        ]);
+        assert_eq!(taken, [true, true]);
+        exchange.audit(1 + wanted(&exchange).len() as u64);
+    });
+}
+
 /// The other policy's key is used up. That is no reason to deny the first's.
 #[test]
 fn a_check_is_not_denied_by_anothers_key() {
-    explore(EFFORT, || {
-        let exchange = Exchange::new(1);
-        let taken = together([
-            work!([exchange] { exchange.change_hands(); true }),
-            work!([exchange] exchange.scene.take(&exchange.one, &exchange.keys[0])),
-        ]);
-        assert_eq!(taken, [true, true]);
-        exchange.audit(2);
-    });
+    taken_meanwhile(1, |exchange| vec![(&exchange.one, &exchange.keys[0])]);
 }
 
 /// The other policy's key has units left. They are not the first's to take.
 #[test]
 fn a_check_does_not_charge_anothers_key() {
-    explore(EFFORT, || {
-        let exchange = Exchange::new(10);
-        let taken = together([
-            work!([exchange] { exchange.change_hands(); true }),
-            work!([exchange] exchange.scene.take(&exchange.one, &exchange.keys[0])),
-        ]);
-        assert_eq!(taken, [true, true]);
-        exchange.audit(2);
-    });
+    taken_meanwhile(10, |exchange| vec![(&exchange.one, &exchange.keys[0])]);
 }
 
 /// The same for a call that holds its keys.
 #[test]
 fn a_call_on_two_keys_does_not_charge_anothers() {
-    explore(EFFORT, || {
-        let exchange = Exchange::new(10);
-        let taken = together([
-            work!([exchange] { exchange.change_hands(); true }),
-            work!([exchange] {
-                let Exchange { scene, one, keys, .. } = &*exchange;
-                scene.take_all(&[(one, &keys[0]), (one, &keys[0])])
-            }),
-        ]);
-        assert_eq!(taken, [true, true]);
-        exchange.audit(3);
-    });
+    taken_meanwhile(10, |exchange| vec![(&exchange.one, &exchange.keys[0]); 2]);
 }
 
 /// A key that is new is put where its table is by now.
