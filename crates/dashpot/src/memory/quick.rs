@@ -201,10 +201,11 @@ impl MemoryStore {
                 }
             }
             // Two keys in one group, or one key twice, are for those who hold them.
-            let mut order = views.each_ref().map(|view| view.glance.address());
-            order.sort_unstable();
-            if !order.is_sorted_by(|one, next| one < next) {
-                break;
+            let addresses = views.each_ref().map(|view| view.glance.address());
+            for (index, address) in addresses.iter().enumerate() {
+                if addresses.iter().skip(index + 1).any(|other| other == address) {
+                    break 'attempts;
+                }
             }
 
             let now = self.now();
@@ -220,7 +221,7 @@ impl MemoryStore {
                 allowed &= judged.is_allowed();
             }
             let is_done = if allowed {
-                View::replace_all(&views, order, &next)
+                View::replace_all(&views, addresses, &next)
             } else {
                 views.iter().all(|view| view.glance.is_still())
             };
@@ -305,9 +306,10 @@ impl View<'_> {
     #[inline(always)]
     fn replace_all<const N: usize>(
         views: &[Self; N],
-        order: [usize; N],
+        mut order: [usize; N],
         next: &[Words; N],
     ) -> bool {
+        order.sort_unstable();
         let at = |address: &usize| views.iter().find(|view| view.glance.address() == *address);
         let locked = order.iter().filter_map(at).take_while(|view| view.glance.try_lock()).count();
         if locked < N {
