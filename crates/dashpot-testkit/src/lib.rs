@@ -9,6 +9,7 @@
 //! - [`strategies`]: quotas, policies and traces for property tests.
 //! - [`workload`]: deterministic streams of arrivals.
 
+mod bell;
 mod block_on;
 pub mod bound;
 pub mod conformance;
@@ -20,6 +21,7 @@ mod threads;
 pub mod trace;
 pub mod workload;
 
+pub use bell::Bell;
 pub use block_on::block_on;
 pub use bound::{admitted_within_bound, bucket_must_admit};
 pub use limits::limit;

@@ -38,6 +38,16 @@ fn truncated_wait() {
 }
 
 #[test]
+fn pages_that_are_half_empty_together() {
+    caught(&Bug {
+        file: "memory/page.rs",
+        right: "lines <= 4 || lines.is_power_of_two() == (mark >> 63 == 0)",
+        wrong: "lines.is_power_of_two() && mark <= u64::MAX",
+        caught_by: ("bounded", "pages::a_key_takes_as_much_in_small_crowds_and_large"),
+    });
+}
+
+#[test]
 fn burst_off_by_one() {
     caught(&Bug {
         file: "algorithm/token_bucket.rs",

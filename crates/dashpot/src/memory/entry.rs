@@ -18,7 +18,7 @@ const SWEEPS_FOR_ROOM: usize = or_in_models(16, 4);
 const SWEPT_FOR: u64 = 4;
 
 /// The size from which on pages are swept before there is need to.
-const WORTH_SWEEPING: usize = or_in_models(2, 1);
+const WORTH_SWEEPING: usize = or_in_models(3, 1);
 
 /// How long a key must have been idle to make room while there is room enough. It may be back soon,
 /// and to put it in again costs more than to have kept it.
@@ -48,7 +48,7 @@ impl MemoryStore {
             Insertion::Overflowed => {}
             Insertion::Full | Insertion::NoPlace => {
                 self.sweep(now, SWEEPS_FOR_ROOM);
-                if table.insert(mark, &moved, vacancy(now)) == Insertion::Done {
+                if table.insert(mark, &moved, vacancy(now)).has_slot() {
                     return true;
                 }
             }
@@ -125,7 +125,7 @@ impl MemoryStore {
         // If fewer keys are allowed now, what is too much goes where newcomers go; but for blocks.
         let force = kept.blocked_for(now) > 0;
         let vacancy = Vacancy { is_taken: &|| false, force, idle_since: now };
-        if table.insert(mark, &|| None, vacancy) != Insertion::Done {
+        if !table.insert(mark, &|| None, vacancy).has_slot() {
             return self.overflow.add(Overflow::cell(table.number(), mark), &kept, now);
         }
         if let Some(Seat::Slot(_, found)) = table.find(mark)

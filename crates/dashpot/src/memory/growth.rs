@@ -2,7 +2,7 @@
 
 use super::directory::Spot;
 use super::group::{Copied, Group};
-use super::page::{LINE, Page, SIZES, lock};
+use super::page::{LINE, Page, SIZES, lock, suits};
 use super::sync::{MutexGuard, Ordering, or_in_models};
 use super::table::Table;
 use crate::Timestamp;
@@ -28,7 +28,7 @@ impl Table {
 
     /// Moves the keys of a page that is nearly empty to a smaller one, together with those of its
     /// neighbour if they need no more than one. Whoever calls holds the page.
-    pub(super) fn shrink(&self, page: &Page, now: Timestamp) -> bool {
+    pub(super) fn shrink(&self, page: &Page, now: Timestamp) {
         let depth = page.depth();
         let Some(bit) = depth.checked_sub(1).map(|above| 1 << (63 - above)) else {
             return self.fit(page, now);
@@ -46,20 +46,19 @@ impl Table {
         {
             let mut moving = self.vacate(page, now);
             moving.extend(self.vacate(neighbour.page, now));
-            let moved = self.settle_in(&moving, page.prefix() & !bit, depth - 1, 0);
+            self.settle_in(&moving, page.prefix() & !bit, depth - 1, 0);
             self.pool().give_back(page, self.shape());
             self.pool().give_back(neighbour.page, self.shape());
-            return moved;
+        } else {
+            self.fit(page, now);
         }
-        self.fit(page, now)
     }
 
     /// Moves the keys of a page to the smallest that takes them.
-    fn fit(&self, page: &Page, now: Timestamp) -> bool {
+    fn fit(&self, page: &Page, now: Timestamp) {
         let moving = self.vacate(page, now);
-        let moved = self.settle_in(&moving, page.prefix(), page.depth(), 0);
+        self.settle_in(&moving, page.prefix(), page.depth(), 0);
         self.pool().give_back(page, self.shape());
-        moved
     }
 
     /// Takes all keys out of a page, but for idle ones, which are forgotten; the page is locked for
@@ -96,7 +95,9 @@ impl Table {
     /// directory leads to those. A page alone has at least so many slots.
     fn settle_in(&self, moving: &[Copied], mark: u64, depth: u32, least: usize) -> bool {
         let wanted = ((moving.len() + 1) * ROOM.0 / ROOM.1).max(least);
-        for size in (0..SIZES.len()).filter(|&size| self.slots(size) >= wanted) {
+        let takes_them =
+            |&(size, lines): &(usize, &usize)| suits(*lines, mark) && self.slots(size) >= wanted;
+        for (size, _) in SIZES.iter().enumerate().filter(takes_them) {
             if let Some((number, _structure)) = self.settle_one(moving, mark, depth, size) {
                 let _growth = self.growth.lock();
                 self.pool().page(number).inspect(|page| page.changed());

@@ -294,10 +294,7 @@ impl Table {
             Some(kept) => Some(self.stow(mark, kept)),
             None => Some((mark | EMPTY_HANDED, Words::default())),
         };
-        match self.insert_with(mark, newcomer, vacancy) {
-            Insertion::Known => Insertion::Done,
-            inserted => inserted,
-        }
+        self.insert_with(mark, newcomer, vacancy)
     }
 
     /// Gives a key a slot with the mark and the state that `newcomer` says when there is one, if it
@@ -431,9 +428,9 @@ pub(super) struct Vacancy<'r> {
 /// What came of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Insertion {
-    /// The key has a slot.
+    /// The key has a slot, as it was to be.
     Done,
-    /// It has one already.
+    /// It had one already.
     Known,
     /// It has to stay in its overflow cell.
     Overflowed,
@@ -441,6 +438,13 @@ pub(super) enum Insertion {
     Full,
     /// Its page has no place for it.
     NoPlace,
+}
+
+impl Insertion {
+    /// Whether the key has a slot now, new or not.
+    pub(super) fn has_slot(self) -> bool {
+        matches!(self, Self::Done | Self::Known)
+    }
 }
 
 impl fmt::Debug for Table {

@@ -1,11 +1,26 @@
 //! What keys take in bytes, and in time when they are moved.
 
-use dashpot::{Limiter, Policy, Quota};
+use dashpot::{Algorithm, Limiter, Policy, Quota};
 
-use super::{SECOND, store};
+use super::{SECOND, a_minute, store};
 
 fn a_second(name: &str, store: &std::sync::Arc<dashpot::MemoryStore>) -> Limiter {
     Limiter::on(Policy::new(name, Quota::per_second(1)).unwrap(), store.clone())
+}
+
+/// However many keys there are, not only when pages happen to be full.
+#[test]
+fn a_key_takes_as_much_in_small_crowds_and_large() {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::FixedWindow, Algorithm::SlidingWindow] {
+        let most = if algorithm == Algorithm::TokenBucket { 40 } else { 50 };
+        let (store, _clock) = store(1_000_000);
+        let limiter = a_minute(&store, algorithm, 1);
+        for key in 0..400_000_u64 {
+            assert!(limiter.check(&key.to_be_bytes()).is_allowed());
+            let usage = store.usage();
+            assert!(key < 50_000 || usage.bytes <= usage.keys * most, "{algorithm}: {usage:?}");
+        }
+    }
 }
 
 /// As many keys replaced again and again take as much as at first.

@@ -2,10 +2,10 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Wake, Waker};
+use std::task::Context;
 
 use dashpot::{Algorithm, Check, Limiter, ManualClock};
+use dashpot_testkit::Bell;
 
 use super::{CLOCKED, NANO, SECOND, a_minute, fill, pair_in_one_cell, store};
 
@@ -125,28 +125,19 @@ fn permits_come_back_to_their_cell() {
     assert!(limiter.store().usage().keys == 0);
 }
 
-#[derive(Default)]
-struct Rings(AtomicU64);
-
-impl Wake for Rings {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
 /// Who waits for a permit is woken when somebody else gives back what they share. It was not, and
 /// slept for ever.
 #[test]
 fn a_permit_that_comes_back_wakes_those_who_share() {
     let Scene { limiter, one, other, .. } = scene(Algorithm::Concurrency);
     let mut permits: Vec<_> = (0..5).map(|_| limiter.acquire(&one).unwrap()).collect();
-    let rings = Arc::new(Rings::default());
-    let waker = Waker::from(rings.clone());
+    let bell = Arc::new(Bell::default());
+    let waker = bell.waker();
     let mut context = Context::from_waker(&waker);
     let mut waiting = pin!(limiter.acquire_within(&other, SECOND * 3600));
     assert!(waiting.as_mut().poll(&mut context).is_pending());
     permits.pop();
-    assert!(rings.0.load(Ordering::SeqCst) > 0, "woken");
+    assert!(bell.rings() > 0, "woken");
     assert!(waiting.as_mut().poll(&mut context).is_ready());
 }
 

@@ -4,34 +4,28 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll};
 
-#[derive(Default)]
-struct Bell(AtomicUsize);
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
+use dashpot_testkit::Bell;
 
 pub(crate) struct Task<'a, T> {
     /// Until it is done or has left.
     future: Option<Pin<Box<dyn Future<Output = T> + Send + 'a>>>,
     bell: Arc<Bell>,
+    /// Rings that were answered by a poll.
+    heard: usize,
     polls: usize,
 }
 
 impl<'a, T> Task<'a, T> {
     pub(crate) fn new(future: impl Future<Output = T> + Send + 'a) -> Self {
-        Self { future: Some(Box::pin(future)), bell: Arc::default(), polls: 0 }
+        Self { future: Some(Box::pin(future)), bell: Arc::default(), heard: 0, polls: 0 }
     }
 
     pub(crate) fn poll(&mut self) -> Poll<T> {
         self.polls += 1;
-        self.bell.0.store(0, Ordering::SeqCst);
-        let waker = Waker::from(self.bell.clone());
+        self.heard = self.bell.rings();
+        let waker = self.bell.waker();
         let future = self.future.as_mut().expect("it is still there");
         let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
         if polled.is_ready() {
@@ -46,7 +40,7 @@ impl<'a, T> Task<'a, T> {
 
     /// Whether it would be polled: it is new, or was woken.
     pub(crate) fn is_due(&self) -> bool {
-        self.polls == 0 || self.bell.0.load(Ordering::SeqCst) > 0
+        self.polls == 0 || self.bell.rings() > self.heard
     }
 
     pub(crate) fn polls(&self) -> usize {
