@@ -18,12 +18,15 @@ impl Table {
     /// calls holds the page. False if it cannot be done.
     pub(super) fn rehouse(&self, page: &Page, now: Timestamp) -> bool {
         let keys = page.keys();
-        let moving = self.vacate(page, now);
-        // If nobody stayed behind, then not into one of the same size, where all would be as it was.
-        let least = if moving.len() < keys { 0 } else { self.slots(page.size()) + 1 };
-        let moved = self.settle_in(&moving, page.prefix(), page.depth(), least);
-        self.pool().give_back(page, self.shape());
-        moved
+        self.pool().with_list(|moving| {
+            self.vacate(page, now, moving);
+            // If nobody stayed behind, then not into one of the same size, where all would be as it
+            // was.
+            let least = if moving.len() < keys { 0 } else { self.slots(page.size()) + 1 };
+            let moved = self.settle_in(moving, page.prefix(), page.depth(), least);
+            self.pool().give_back(page, self.shape());
+            moved
+        })
     }
 
     /// Moves the keys of a page that is nearly empty to a smaller one, together with those of its
@@ -44,9 +47,11 @@ impl Table {
             && let Some(_structure) = neighbour.page.structure.try_lock()
             && together(&neighbour)
         {
-            let mut moving = self.vacate(page, now);
-            moving.extend(self.vacate(neighbour.page, now));
-            self.settle_in(&moving, page.prefix() & !bit, depth - 1, 0);
+            self.pool().with_list(|moving| {
+                self.vacate(page, now, moving);
+                self.vacate(neighbour.page, now, moving);
+                self.settle_in(moving, page.prefix() & !bit, depth - 1, 0);
+            });
             self.pool().give_back(page, self.shape());
             self.pool().give_back(neighbour.page, self.shape());
         } else {
@@ -56,18 +61,19 @@ impl Table {
 
     /// Moves the keys of a page to the smallest that takes them.
     fn fit(&self, page: &Page, now: Timestamp) {
-        let moving = self.vacate(page, now);
-        self.settle_in(&moving, page.prefix(), page.depth(), 0);
+        self.pool().with_list(|moving| {
+            self.vacate(page, now, moving);
+            self.settle_in(moving, page.prefix(), page.depth(), 0);
+        });
         self.pool().give_back(page, self.shape());
     }
 
     /// Takes all keys out of a page, but for idle ones, which are forgotten; the page is locked for
     /// good.
-    fn vacate(&self, page: &Page, now: Timestamp) -> Vec<Copied> {
+    fn vacate(&self, page: &Page, now: Timestamp, moving: &mut Vec<Copied>) {
         // Never `changed` again: what was found here is not to be believed any more.
         page.changing();
-        let mut moving = Vec::with_capacity(page.keys());
-        let mut idle = 0;
+        let (before, mut idle) = (moving.len(), 0);
         for group in self.groups_of(page) {
             let locked = lock(group);
             for copied in locked.group().copies().filter(|copied| copied.mark != 0) {
@@ -81,8 +87,8 @@ impl Table {
             locked.retire();
         }
         self.forgot(idle);
-        self.pool().counters.moved.fetch_add(moving.len() as u64, Ordering::Relaxed);
-        moving
+        let moved = moving.len() - before;
+        self.pool().counters.moved.fetch_add(moved as u64, Ordering::Relaxed);
     }
 
     /// The slots in a page of this size.
@@ -93,7 +99,7 @@ impl Table {
 
     /// Puts keys that have their first `depth` bits in common with this mark into new pages, and the
     /// directory leads to those. A page alone has at least so many slots.
-    fn settle_in(&self, moving: &[Copied], mark: u64, depth: u32, least: usize) -> bool {
+    fn settle_in(&self, moving: &mut [Copied], mark: u64, depth: u32, least: usize) -> bool {
         let wanted = ((moving.len() + 1) * ROOM.0 / ROOM.1).max(least);
         let takes_them =
             |&(size, lines): &(usize, &usize)| suits(*lines, mark) && self.slots(size) >= wanted;
@@ -106,10 +112,10 @@ impl Table {
         }
         // More than one page takes: half of them here, half there.
         let bit = 1 << (63 - depth.min(62));
-        let (ones, zeros): (Vec<_>, Vec<_>) =
-            moving.iter().partition(|copied| copied.mark & bit != 0);
-        self.settle_in(&zeros, mark & !bit, depth + 1, 0)
-            && self.settle_in(&ones, mark | bit, depth + 1, 0)
+        moving.sort_unstable_by_key(|copied| copied.mark & bit);
+        let (zeros, ones) = moving.split_at_mut(moving.partition_point(|one| one.mark & bit == 0));
+        self.settle_in(zeros, mark & !bit, depth + 1, 0)
+            && self.settle_in(ones, mark | bit, depth + 1, 0)
     }
 
     /// Puts keys into a new page, and holds it. None if one of them finds no place there.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use super::group::Shape;
+use super::group::{Copied, Shape};
 use super::page::{LINE, Page, SIZES};
 use super::sync::{AtomicU32, AtomicU64, AtomicUsize, Mutex, MutexGuard, Once, Ordering};
 
@@ -20,6 +20,9 @@ pub(super) struct Pool {
     /// By size, and by shape of group: what is a lock word once must be one for ever, because
     /// somebody may still try to lock it.
     free: Mutex<[[Vec<u32>; 2]; SIZES.len()]>,
+    /// Lists of keys that are moved. They are kept: lists that come and go between pages would leave
+    /// gaps that nobody can use, a twentieth of all memory.
+    lists: Mutex<Vec<Vec<Copied>>>,
     /// The page a sweep looks at next.
     hand: AtomicU32,
     keys: AtomicUsize,
@@ -88,6 +91,16 @@ impl Pool {
         if let Some(free) = self.free.lock().get_mut(page.size()) {
             list(free, shape).push(page.number());
         }
+    }
+
+    /// Does something with an empty list.
+    pub(super) fn with_list<R>(&self, act: impl FnOnce(&mut Vec<Copied>) -> R) -> R {
+        let list = self.lists.lock().pop();
+        let mut list = list.unwrap_or_default();
+        let done = act(&mut list);
+        list.clear();
+        self.lists.lock().push(list);
+        done
     }
 
     fn make(&self, size: usize) -> Option<u32> {
