@@ -1,0 +1,1 @@
+//! dashpot for HTTP.
