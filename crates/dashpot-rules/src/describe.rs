@@ -49,6 +49,12 @@ impl HeaderStyle {
             Self::XRateLimit => "x-ratelimit",
         }
     }
+
+    /// Whether the two cannot be sent together, because they write the same fields.
+    #[must_use]
+    pub fn shares_fields_with(self, other: Self) -> bool {
+        self == other || (self != Self::XRateLimit && other != Self::XRateLimit)
+    }
 }
 
 /// What a rule answers instead of the usual 429.

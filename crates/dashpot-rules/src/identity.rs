@@ -31,6 +31,8 @@ pub struct Identity {
     pub default_tier: Option<String>,
     /// The keys that were handed out.
     pub keys: Keys,
+    /// Where a token is told whose claims are facts.
+    pub token: Fact,
     /// The most that is read of a body to find a field in it, in bytes.
     pub body_max: usize,
 }
@@ -46,6 +48,7 @@ impl Default for Identity {
             tier: None,
             default_tier: None,
             keys: Keys::default(),
+            token: Fact::Header("authorization".to_owned()),
             body_max: 64 * 1024,
         }
     }

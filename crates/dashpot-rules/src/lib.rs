@@ -1,9 +1,81 @@
 //! Rule files: which limits apply to a request, and by what it is counted.
+//!
+//! ```
+//! use dashpot::MemoryStore;
+//! use dashpot_rules::{Fact, Facts, RuleSet};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let rules = RuleSet::parse(r#"
+//!     [[rule]]
+//!     name = "api"
+//!     match = { path = "/api/*" }
+//!     by = ["user | ip"]                 # the first that is present
+//!     limits = ["60/min", "1000/day"]    # both, all or nothing
+//! "#)?;
+//!
+//! let (store, local) = (MemoryStore::new(), MemoryStore::new());
+//! let request = Facts::new()
+//!     .with(Fact::Path, "/api/books")
+//!     .ip("203.0.113.7".parse()?);
+//! let ruling = rules.select(&request).plan(&request).decide(&store, &local).await;
+//! assert!(ruling.refusal().is_none());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A text is read with all its mistakes ([`RuleErrors`]: each with file, line, column, excerpt and
+//! hint) and compiled to a [`RuleSet`]. A request's facts are a [`Descriptor`]; [`RuleSet::select`]
+//! finds the rules that match, [`Selection::plan`] cuts their keys, [`Plan::decide`] asks a store.
+//! [`LiveRules`] are read again when the file changes. `dashpot-http` does all this for HTTP.
+//!
+//! The book's `docs/rules.md` is the reference of the file.
 
+// What ships does not panic, and cuts no number short.
+#![warn(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
+mod advice;
+mod compile;
+mod config;
 mod describe;
+mod descriptor;
+mod diff;
+mod explain;
 mod fact;
 mod identity;
+mod lists;
+mod live;
+mod load;
+mod matching;
+mod plan;
+mod problem;
+mod read;
+mod rule;
+mod schema;
+mod secret;
+mod set;
+mod source;
+mod summary;
+mod token;
+mod weight;
 
 pub use describe::{HeaderStyle, Headers, OnDeny};
+pub use descriptor::{Descriptor, Facts};
+pub use diff::diff;
+pub use explain::Explanation;
 pub use fact::{Fact, ParseFactError};
 pub use identity::{Identity, KeyHolder, Keys, Trust};
+pub use live::{LiveRules, Reload, Watch};
+pub use plan::{Pending, Plan, Refusal, Ruling, governing};
+pub use problem::{Problem, RuleErrors, Severity};
+pub use rule::{Absent, OnStoreError, Rule, Settle, Tally};
+pub use schema::schema;
+pub use set::{LoadError, MemorySettings, RuleSet, Selection, StoreSettings};
+pub use source::{Place, Source};
+pub use token::Tokens;

@@ -94,6 +94,12 @@ impl KeyBuf {
         Self(Vec::new())
     }
 
+    /// An empty key with room for so many bytes.
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self(Vec::with_capacity(bytes))
+    }
+
     /// Appends a value.
     pub fn push(&mut self, value: impl AsRef<[u8]>) -> &mut Self {
         let value = value.as_ref();

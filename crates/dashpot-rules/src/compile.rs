@@ -1,0 +1,246 @@
+//! From what is written to what is meant. Every mistake is noted, and the reading goes on.
+
+mod identity;
+mod limits;
+mod lists;
+mod rule;
+
+use std::path::{Path, PathBuf};
+
+use limits::Names;
+
+use crate::advice::advise;
+use crate::config::{
+    Config, HeadersSection, MatchSection, MemorySection, PrioritySection, StoreSection,
+};
+use crate::live::Seen;
+use crate::matching::{Condition, Index, Methods, Wanted};
+use crate::problem::{Problems, RuleErrors};
+use crate::read::{List, Map};
+use crate::rule::Priority;
+use crate::set::{MemorySettings, RuleSet, StoreSettings};
+use crate::source::{Source, Span, Written};
+use crate::{Fact, Headers};
+
+/// What is known while compiling.
+pub(crate) struct Compiler<'c> {
+    pub(crate) sources: Vec<Source>,
+    pub(crate) directory: &'c Path,
+    pub(crate) problems: Problems,
+    /// Files that were read because others name them.
+    pub(crate) files: Vec<Seen>,
+    /// Whether something says how to verify tokens.
+    pub(crate) has_tokens: bool,
+}
+
+pub(crate) fn compile(sources: Vec<Source>, directory: &Path) -> Result<RuleSet, RuleErrors> {
+    let mut problems = Problems::default();
+    let config = Config::read(&sources, &mut problems);
+    let mut compiler = Compiler { sources, directory, problems, files: Vec::new(), has_tokens: false };
+    let set = compiler.rule_set(&config);
+    let advice = compiler.problems.conclude(&compiler.sources)?;
+    Ok(RuleSet { advice, files: compiler.files, ..set })
+}
+
+impl Compiler<'_> {
+    fn rule_set(&mut self, config: &Config) -> RuleSet {
+        let store = self.store(config.store.as_ref());
+        let (identity, tokens) = self.identity(config.identity.as_ref());
+        let priorities = self.priorities(config.priorities());
+        let mut rules = Vec::new();
+        let mut names = Names::default();
+        for written in config.rules() {
+            rules.extend(self.rule(written, &identity, &store, &priorities, &mut names));
+        }
+        let set = RuleSet {
+            rule_index: Index::new(rules.iter().map(|rule| &rule.condition)),
+            priority_index: Index::new(priorities.iter().map(|priority| &priority.condition)),
+            rules,
+            priorities,
+            allow: self.lists(config.allow.as_ref()),
+            block: self.lists(config.block.as_ref()),
+            identity,
+            tokens,
+            headers: self.headers(config.headers.as_ref()),
+            store,
+            memory: self.memory(config.memory.as_ref()),
+            advice: Vec::new(),
+            files: Vec::new(),
+        };
+        if !self.problems.has_errors() {
+            advise(&set, config, &mut self.problems);
+        }
+        set
+    }
+
+    pub(crate) fn error(&mut self, span: &Span, message: impl Into<String>) {
+        self.problems.error(span, message);
+    }
+
+    fn error_with(&mut self, span: &Span, message: impl Into<String>, hint: impl Into<String>) {
+        self.problems.error(span, message).hint(hint);
+    }
+
+    fn store(&mut self, section: Option<&Written<StoreSection>>) -> StoreSettings {
+        const SCHEMES: [&str; 4] = ["redis", "rediss", "redis-cluster", "redis-sentinel"];
+        let mut settings = StoreSettings::default();
+        let Some(Written { value: section, .. }) = section else { return settings };
+        for url in list(section.url.as_ref()) {
+            let scheme = url.value.split_once("://").map(|(scheme, _)| scheme);
+            if !scheme.is_some_and(|scheme| SCHEMES.contains(&scheme)) {
+                let message = "a store is a redis://, rediss://, redis-cluster:// or \
+                               redis-sentinel:// URL";
+                // It may hold a password.
+                self.problems.error(&url.span, message).hide();
+            }
+            settings.urls.push(url.value.clone());
+        }
+        set(&mut settings.deadline, section.deadline.as_ref());
+        set(&mut settings.on_error, section.on_error.as_ref());
+        settings
+    }
+
+    fn memory(&mut self, section: Option<&Written<MemorySection>>) -> MemorySettings {
+        let mut settings = MemorySettings::default();
+        let Some(Written { value: section, .. }) = section else { return settings };
+        if let Some(max_keys) = &section.max_keys {
+            if max_keys.value == 0 {
+                self.error(&max_keys.span, "a store that remembers no key cannot limit anybody");
+            }
+            settings.max_keys = usize::try_from(max_keys.value).ok();
+        }
+        settings.state_file = section.state_file.as_ref().map(|file| self.path(&file.value));
+        settings
+    }
+
+    fn headers(&mut self, section: Option<&Written<HeadersSection>>) -> Headers {
+        let mut headers = Headers::default();
+        let Some(Written { value: section, .. }) = section else { return headers };
+        if section.styles.is_some() {
+            headers.styles = self.styles(list(section.styles.as_ref()));
+        }
+        set(&mut headers.jitter, section.jitter.as_ref());
+        set(&mut headers.expose, section.expose.as_ref());
+        headers
+    }
+
+    fn styles(&mut self, written: &[Written<crate::config::StyleText>]) -> Vec<crate::HeaderStyle> {
+        let mut styles = Vec::new();
+        for style in written {
+            match style.value.0 {
+                None if written.len() > 1 => {
+                    self.error(&style.span, "`none` goes with no other style");
+                }
+                None => {}
+                Some(new) => {
+                    let clash = |known: &&crate::HeaderStyle| known.shares_fields_with(new);
+                    if let Some(known) = styles.iter().find(clash) {
+                        let message = format!(
+                            "`{}` and `{}` write the same fields; choose one",
+                            known.name(),
+                            new.name()
+                        );
+                        self.error(&style.span, message);
+                    }
+                    styles.push(new);
+                }
+            }
+        }
+        styles
+    }
+
+    fn priorities(&mut self, written: &[Written<PrioritySection>]) -> Vec<Priority> {
+        let mut priorities: Vec<Priority> = Vec::new();
+        for Written { value: section, .. } in written {
+            let (Some(name), Some(weight)) = (&section.name, &section.weight) else { continue };
+            if priorities.iter().any(|known| known.name == name.value.0) {
+                let message = format!("there is a priority `{}` already", name.value.0);
+                self.error(&name.span, message);
+            }
+            priorities.push(Priority {
+                number: priorities.len(),
+                name: name.value.0.clone(),
+                condition: self.condition(section.r#match.as_ref()),
+                weight: weight.value,
+            });
+        }
+        priorities
+    }
+
+    fn condition(&mut self, section: Option<&Written<MatchSection>>) -> Condition {
+        let Some(Written { value: section, .. }) = section else { return Condition::default() };
+        self.not_empty(section.method.as_ref(), "method");
+        self.not_empty(section.path.as_ref(), "path");
+        self.not_empty(section.host.as_ref(), "host");
+        let methods = list(section.method.as_ref());
+        let mut facts = self.wanted(section.header.as_ref(), Fact::Header);
+        facts.extend(self.wanted(section.fact.as_ref(), Fact::Custom));
+        Condition {
+            methods: (!methods.is_empty())
+                .then(|| Methods::new(methods.iter().map(|method| method.value.clone()))),
+            paths: values(section.path.as_ref()),
+            hosts: values(section.host.as_ref()),
+            facts,
+        }
+    }
+
+    /// An empty list of what may match would match nothing, or everything: nobody can tell.
+    pub(crate) fn not_empty<T>(&mut self, list: Option<&Written<List<T>>>, what: &str) {
+        if let Some(list) = list
+            && list.value.0.is_empty()
+        {
+            self.error(&list.span, format!("an empty list; leave `{what}` out or name one"));
+        }
+    }
+
+    fn wanted(
+        &mut self,
+        map: Option<&Written<Map<String>>>,
+        kind: fn(String) -> Fact,
+    ) -> Vec<(Fact, Wanted)> {
+        let mut facts = Vec::new();
+        for (name, value) in map.map_or(&[][..], |map| &map.value.0) {
+            let fact = kind(name.value.clone()).to_string().parse::<Fact>();
+            match fact {
+                Ok(fact) if value.value == "*" => facts.push((fact, Wanted::Any)),
+                Ok(fact) => facts.push((fact, Wanted::Value(value.value.clone()))),
+                Err(error) => self.error(&name.span, error.to_string()),
+            }
+        }
+        facts
+    }
+
+    /// A file another file names.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// Reads a file that is named here.
+    pub(crate) fn read(&mut self, name: &Written<String>) -> Option<Vec<u8>> {
+        let path = self.path(&name.value);
+        match std::fs::read(&path) {
+            Ok(content) => {
+                self.files.push(Seen::new(path, &content));
+                Some(content)
+            }
+            Err(error) => {
+                self.error(&name.span, format!("cannot read `{}`: {error}", name.value));
+                None
+            }
+        }
+    }
+}
+
+pub(crate) fn list<T>(list: Option<&Written<List<T>>>) -> &[Written<T>] {
+    list.map_or(&[], |list| &list.value.0)
+}
+
+fn values<T: Clone>(written: Option<&Written<List<T>>>) -> Vec<T> {
+    list(written).iter().map(|item| item.value.clone()).collect()
+}
+
+fn set<T: Clone>(setting: &mut T, written: Option<&Written<T>>) {
+    if let Some(written) = written {
+        *setting = written.value.clone();
+    }
+}

@@ -1,0 +1,411 @@
+//! A rule file as it is written. What it means is in `compile`.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use dashpot::{Algorithm, Quota, Zone};
+use ipnet::IpNet;
+use serde_json::{Value, json};
+use toml::Spanned;
+use toml::de::DeValue;
+
+use crate::matching::{HostPattern, MethodName, PathPattern};
+use crate::problem::Problems;
+use crate::read::{List, Map, Mistake, Read, Reader, Tables, read_file, section, texts, words};
+use crate::source::{Source, Span, Written};
+use crate::weight::Weight;
+use crate::{Absent, Fact, HeaderStyle, OnStoreError};
+
+section! {
+    /// A rule file of dashpot: which limits apply to a request, and by what it is counted.
+    Config requires [] {
+        /// Where counts are kept. In memory if left out.
+        store: StoreSection,
+        /// The store in memory.
+        memory: MemorySection,
+        /// How a request becomes facts, and whom to believe.
+        identity: IdentitySection,
+        /// How a decision is told to the caller.
+        headers: HeadersSection,
+        /// Who is never limited: values by fact, for `ip` networks, for secrets their SHA-256.
+        allow: Map<List<String>>,
+        /// Who is always refused, even if also allowed: values by fact, as in `allow`.
+        block: Map<List<String>>,
+        /// Requests that weigh more or less than others. The first that matches counts.
+        priority: Tables<PrioritySection>,
+        /// The rules. All that match apply together, all or nothing.
+        rule: Tables<RuleSection>,
+    }
+
+    /// Where counts are kept.
+    StoreSection requires [] {
+        /// `redis://`, `rediss://`, `redis-cluster://a,b,c` or `redis-sentinel://a,b/master`; several are independent servers to which keys are hashed.
+        url: List<String>,
+        /// How long to wait for an answer before `on_error` decides.
+        deadline: Duration,
+        /// What to do when the store cannot answer. A rule may say otherwise.
+        on_error: OnStoreError,
+    }
+
+    /// The store in memory.
+    MemorySection requires [] {
+        /// The most keys to remember.
+        max_keys: u64,
+        /// The file in which counts outlive a restart.
+        state_file: String,
+    }
+
+    /// How a request becomes facts, and whom to believe. Nobody, unless told otherwise.
+    IdentitySection requires [] {
+        /// The networks of proxies whose word about others counts.
+        trusted_proxies: List<IpNet>,
+        /// How many proxies there always are in front; instead of `trusted_proxies`.
+        hops: u64,
+        /// The header in which proxies say who asked: `x-forwarded-for`, `forwarded`, or one with a single address.
+        client_ip_header: HeaderText,
+        /// How many bits of an IPv6 address tell callers apart.
+        ipv6_prefix: u64,
+        /// Where the user is told.
+        user: Fact,
+        /// Where the API key is told.
+        api_key: Fact,
+        /// Where the tier is told.
+        tier: Fact,
+        /// The tier of those of whom nothing is known.
+        default_tier: String,
+        /// A file of keys that were handed out: SHA-256 of the key = { user, tier }.
+        api_keys_file: String,
+        /// How to verify tokens for `jwt:` facts.
+        jwt: JwtSection,
+        /// The most that is read of a body to find a field in it, in bytes.
+        max_body: u64,
+    }
+
+    /// How to verify JSON Web Tokens.
+    JwtSection requires ["algorithm", "key_file"] {
+        /// The one algorithm that is accepted, as in `RS256` or `HS256`.
+        algorithm: String,
+        /// The file with the public key (PEM), or the shared secret for HS256, HS384 and HS512.
+        key_file: String,
+        /// The issuer a token must name.
+        issuer: String,
+        /// The audience a token must name.
+        audience: String,
+        /// Where the token is told; `header:authorization` (after `Bearer`) if left out.
+        token: Fact,
+        /// How far clocks may differ.
+        leeway: Duration,
+    }
+
+    /// How a decision is told to the caller.
+    HeadersSection requires [] {
+        /// The header styles; at most one of `ietf`, `draft-07` and `draft-06`, which share field names.
+        styles: List<StyleText>,
+        /// Up to so much is added to Retry-After at random, so that those who wait do not all come back at once.
+        jitter: Duration,
+        /// Whether scripts of other origins may read the headers (CORS).
+        expose: bool,
+    }
+
+    /// Requests that weigh more or less than others.
+    PrioritySection requires ["name", "weight"] {
+        /// Its name; its counters are its own.
+        name: NameText,
+        /// Which requests it is about. All, if left out.
+        r#match: MatchSection,
+        /// What limits are multiplied by, or `unlimited`.
+        weight: Weight,
+    }
+
+    /// Which limits apply to which requests, and by what they are counted.
+    RuleSection requires ["name"] {
+        /// Its name, by which its counters are known.
+        name: NameText,
+        /// Which requests it is about. All, if left out.
+        r#match: MatchSection,
+        /// By which facts to count: one counter for each combination. `a | b` is the first that is present. One counter in all, if left out.
+        by: List<Alternatives>,
+        /// The limits, all of which must pass.
+        limits: List<Quota>,
+        /// The limits by tier, instead of `limits`.
+        tiers: Map<List<Quota>>,
+        /// How limits are enforced.
+        algorithm: Algorithm,
+        /// The places in a leaky bucket's queue, in which requests wait.
+        queue: u64,
+        /// How many of the places proceed at once.
+        undelayed: u64,
+        /// The time zone of days, weeks and months, for a fixed window.
+        zone: Zone,
+        /// What a request costs.
+        cost: u64,
+        /// The response header that says what a request really cost, as in `header:x-tokens-used`. Until then `cost` is reserved.
+        settle: Fact,
+        /// The response statuses that count. All others are given back.
+        charge_on: List<u64>,
+        /// Count, but never deny.
+        shadow: bool,
+        /// Enforce it for so many of a hundred keys, and only count for the others.
+        enforce_percent: u64,
+        /// What to do when the store cannot answer.
+        on_store_error: OnStoreError,
+        /// What to do with requests that lack a fact: they share one counter, skip the rule, or are denied.
+        absent: Absent,
+        /// What to answer instead of the usual 429.
+        on_deny: OnDenySection,
+    }
+
+    /// Which requests something is about. Everything that is said must hold; one of several values is enough.
+    MatchSection requires [] {
+        /// The methods. GET covers HEAD.
+        method: List<MethodName>,
+        /// The paths. `{name}` and `*` stand for one segment, `*` at the end for all that follow.
+        path: List<PathPattern>,
+        /// The hosts, without port. `*.example.com` covers all below.
+        host: List<HostPattern>,
+        /// Request headers and their values; `*` is any.
+        header: Map<String>,
+        /// Facts set by the application and their values; `*` is any.
+        fact: Map<String>,
+    }
+
+    /// What to answer instead of the usual 429.
+    OnDenySection requires [] {
+        /// The status.
+        status: u64,
+        /// The body.
+        body: String,
+        /// The body's type.
+        content_type: String,
+        /// Where to send the caller, e.g. to a captcha.
+        redirect: String,
+    }
+
+    /// Whose key it is.
+    KeySection requires [] {
+        /// The user.
+        user: String,
+        /// The tier.
+        tier: String,
+    }
+}
+
+/// A file of keys.
+pub(crate) type KeysConfig = Map<KeySection>;
+
+words! {
+    Algorithm, "an algorithm", Self::ALL.map(|algorithm| (algorithm.name(), algorithm)).into();
+    OnStoreError, "what to do on an error", vec![
+        ("allow", Self::Allow),
+        ("deny", Self::Deny),
+        ("local", Self::Local),
+    ];
+    Absent, "what to do without a fact", vec![
+        ("share", Self::Share),
+        ("skip", Self::Skip),
+        ("deny", Self::Deny),
+    ];
+    StyleText, "a header style", {
+        let styles = HeaderStyle::ALL.iter().map(|style| (style.name(), Self(Some(*style))));
+        styles.chain([("none", Self(None))]).collect()
+    };
+}
+
+/// A header style, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StyleText(pub(crate) Option<HeaderStyle>);
+
+texts! {
+    Quota, "a limit, as in \"100/min\"", "100/min", "10/s burst 20", "5/5min", "unlimited";
+    Fact, "a fact, as in \"ip\"", "ip", "user", "header:x-api-key", "json:email";
+    Alternatives, "a fact, as in \"ip\"", "ip", "api_key | user | ip", "json:email";
+    IpNet, "a network, as in \"10.0.0.0/8\"", "10.0.0.0/8", "2001:db8::/32";
+    Zone, "a time zone, as in \"Europe/Berlin\"", "UTC", "Europe/Berlin";
+    NameText, "a name", "api", "login-ip";
+    HeaderText, "the name of a header", "x-forwarded-for", "forwarded", "x-real-ip";
+    MethodName, "a method, as in \"POST\"", "GET", "POST";
+    PathPattern, "a path, as in \"/api/*\"", "/login", "/users/{id}", "/api/*";
+    HostPattern, "a host, as in \"example.com\"", "example.com", "*.example.com";
+}
+
+/// Facts of which the first that is present counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Alternatives(pub(crate) Vec<Fact>);
+
+/// Why a text is not [`Alternatives`], and which part of it.
+pub(crate) struct AlternativesError {
+    part: std::ops::Range<usize>,
+    text: String,
+    error: crate::ParseFactError,
+}
+
+impl FromStr for Alternatives {
+    type Err = AlternativesError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut facts = Vec::new();
+        let mut at = 0;
+        for part in text.split('|') {
+            let fact = part.trim();
+            let start = at + (part.len() - part.trim_start().len());
+            facts.push(fact.parse().map_err(|error| AlternativesError {
+                part: start..start + fact.len(),
+                text: fact.to_owned(),
+                error,
+            })?);
+            at += part.len() + 1;
+        }
+        Ok(Self(facts))
+    }
+}
+
+impl Mistake for AlternativesError {
+    fn tell(&self, _: &str, span: &Span, reader: &mut Reader<'_>) {
+        self.error.tell(&self.text, &span.part(self.part.clone()), reader);
+    }
+}
+
+/// The name of a rule or a priority: letters, digits, `.`, `_` and `-`. It becomes part of headers,
+/// metrics and keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NameText(pub(crate) String);
+
+/// The name of a header, in lower case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HeaderText(pub(crate) String);
+
+/// What else can be wrong with a text.
+pub(crate) struct Wrong(pub(crate) String);
+
+impl Mistake for Wrong {
+    fn tell(&self, _: &str, span: &Span, reader: &mut Reader<'_>) {
+        reader.problems.error(span, self.0.clone());
+    }
+}
+
+impl Mistake for ipnet::AddrParseError {
+    fn tell(&self, text: &str, span: &Span, reader: &mut Reader<'_>) {
+        let found = reader.problems.error(span, format!("`{text}` is not a network"));
+        match text.parse::<IpAddr>() {
+            Ok(address) => found.hint(format!("write `{}`", IpNet::from(address))),
+            Err(_) => found.hint("write an address and the bits that count, as in `10.0.0.0/8`"),
+        }
+    }
+}
+
+impl Mistake for dashpot::UnknownZone {
+    fn tell(&self, _: &str, span: &Span, reader: &mut Reader<'_>) {
+        reader.problems.error(span, self.to_string());
+    }
+}
+
+const NAME_MAX: usize = 64;
+
+impl FromStr for NameText {
+    type Err = Wrong;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        if text.is_empty() || text.len() > NAME_MAX || !text.chars().all(is_plain) {
+            let message = format!(
+                "a name has 1 to {NAME_MAX} letters, digits, `.`, `_` or `-`: it is shown in \
+                 headers and metrics"
+            );
+            return Err(Wrong(message));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl FromStr for HeaderText {
+    type Err = Wrong;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if is_token(text) {
+            return Ok(Self(text.to_ascii_lowercase()));
+        }
+        Err(Wrong(format!("`{text}` is not the name of a header")))
+    }
+}
+
+/// Whether HTTP takes it for a name of a header or a method.
+pub(crate) fn is_token(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    !text.is_empty() && text.chars().all(is_plain)
+}
+
+impl Read for Weight {
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        let text = match value.get_ref() {
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
+            DeValue::Float(number) => number.as_str(),
+            DeValue::String(text) => text,
+            _ => return reader.expected(value, "a number above 0, or \"unlimited\""),
+        };
+        let parsed = text.parse().ok();
+        if parsed.is_none() {
+            let span = reader.span(value.span());
+            let message = format!("`{text}` is not a weight");
+            reader
+                .problems
+                .error(&span, message)
+                .hint("write a number above 0 with at most nine decimals, or \"unlimited\"");
+        }
+        parsed
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [{ "type": "number", "exclusiveMinimum": 0 }, { "const": "unlimited" }] })
+    }
+}
+
+impl Config {
+    /// Reads all sources, as if they were one file. Nothing may be said twice.
+    pub(crate) fn read(sources: &[Source], problems: &mut Problems) -> Self {
+        let mut whole = Self::default();
+        for source in 0..sources.len() {
+            let Some(part) = read_file::<Self>(sources, source, problems) else { continue };
+            once(&mut whole.store, part.store, "[store]", problems);
+            once(&mut whole.memory, part.memory, "[memory]", problems);
+            once(&mut whole.identity, part.identity, "[identity]", problems);
+            once(&mut whole.headers, part.headers, "[headers]", problems);
+            once(&mut whole.allow, part.allow, "[allow]", problems);
+            once(&mut whole.block, part.block, "[block]", problems);
+            more(&mut whole.priority, part.priority);
+            more(&mut whole.rule, part.rule);
+        }
+        whole
+    }
+
+    pub(crate) fn rules(&self) -> &[Written<RuleSection>] {
+        self.rule.as_ref().map_or(&[], |rules| &rules.value.0)
+    }
+
+    pub(crate) fn priorities(&self) -> &[Written<PrioritySection>] {
+        self.priority.as_ref().map_or(&[], |priorities| &priorities.value.0)
+    }
+}
+
+fn once<T>(
+    whole: &mut Option<Written<T>>,
+    part: Option<Written<T>>,
+    what: &str,
+    problems: &mut Problems,
+) {
+    match (&whole, part) {
+        (_, None) => {}
+        (None, part) => *whole = part,
+        (Some(_), Some(part)) => {
+            problems.error(&part.span, format!("{what} is in another file already"));
+        }
+    }
+}
+
+fn more<T>(whole: &mut Option<Written<Tables<T>>>, part: Option<Written<Tables<T>>>) {
+    match (whole, part) {
+        (_, None) => {}
+        (Some(whole), Some(part)) => whole.value.0.extend(part.value.0),
+        (whole, part) => *whole = part,
+    }
+}

@@ -1,0 +1,94 @@
+//! Who is never limited, and who is always refused.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
+use crate::secret::hexadecimal;
+use crate::{Descriptor, Fact};
+
+/// Networks, and values of facts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lists {
+    pub(crate) networks: Networks,
+    pub(crate) values: Vec<(Fact, HashSet<Vec<u8>>)>,
+}
+
+impl Lists {
+    /// The fact by which the request is on the list, if it is.
+    pub(crate) fn find(&self, request: &impl Descriptor) -> Option<&Fact> {
+        if !self.networks.is_empty()
+            && request.address().is_some_and(|address| self.networks.contains(address))
+        {
+            return Some(&Fact::Ip);
+        }
+        let listed = |(fact, values): &&(Fact, HashSet<Vec<u8>>)| {
+            let Some(value) = request.fact(fact) else { return false };
+            if fact.is_secret() {
+                values.contains(hexadecimal(&value).as_bytes())
+            } else {
+                values.contains(value.as_ref())
+            }
+        };
+        self.values.iter().find(listed).map(|(fact, _)| fact)
+    }
+}
+
+/// Networks that do not overlap, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Networks {
+    v4: Vec<Ipv4Net>,
+    v6: Vec<Ipv6Net>,
+}
+
+impl Networks {
+    pub(crate) fn new(networks: &[IpNet]) -> Self {
+        let mut all = Self::default();
+        for network in IpNet::aggregate(&networks.to_vec()) {
+            match network {
+                IpNet::V4(network) => all.v4.push(network),
+                IpNet::V6(network) => all.v6.push(network),
+            }
+        }
+        all.v4.sort();
+        all.v6.sort();
+        all
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.v4.is_empty() && self.v6.is_empty()
+    }
+
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
+        // The last network that begins at or before it is the only one it can be in.
+        match address.to_canonical() {
+            IpAddr::V4(address) => {
+                let after = self.v4.partition_point(|network| network.network() <= address);
+                self.v4.get(..after).and_then(<[_]>::last).is_some_and(|net| net.contains(&address))
+            }
+            IpAddr::V6(address) => {
+                let after = self.v6.partition_point(|network| network.network() <= address);
+                self.v6.get(..after).and_then(<[_]>::last).is_some_and(|net| net.contains(&address))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_in_a_network_or_not() {
+        let networks = ["10.0.0.0/8", "10.1.0.0/16", "192.0.2.7/32", "2001:db8::/32"];
+        let networks: Vec<IpNet> = networks.iter().map(|text| text.parse().unwrap()).collect();
+        let all = Networks::new(&networks);
+        for address in ["10.0.0.0", "10.255.255.255", "192.0.2.7", "2001:db8::1", "::ffff:10.1.2.3"] {
+            assert!(all.contains(address.parse().unwrap()), "{address}");
+        }
+        for address in ["9.255.255.255", "11.0.0.0", "192.0.2.6", "192.0.2.8", "2001:db9::", "::1"] {
+            assert!(!all.contains(address.parse().unwrap()), "{address}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Rules that are read again when their file changes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::set::LoadError;
+use crate::{RuleSet, diff, load};
+
+/// Rules that may be replaced while they are used. Clones are the same rules.
+///
+/// A request is judged by one set of rules from beginning to end. What was counted goes on under the
+/// new rules where policy name, window and algorithm are the same.
+#[derive(Clone, Debug)]
+pub struct LiveRules(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    rules: ArcSwap<RuleSet>,
+    generation: AtomicU64,
+    /// Held by whoever replaces them.
+    replacing: Mutex<()>,
+}
+
+impl LiveRules {
+    /// These rules, until they are replaced.
+    #[must_use]
+    pub fn new(rules: RuleSet) -> Self {
+        Self(Arc::new(Inner {
+            rules: ArcSwap::from_pointee(rules),
+            generation: AtomicU64::new(1),
+            replacing: Mutex::new(()),
+        }))
+    }
+
+    /// The rules as they are now.
+    #[must_use]
+    pub fn current(&self) -> Arc<RuleSet> {
+        self.0.rules.load_full()
+    }
+
+    /// How many sets of rules there have been.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.0.generation.load(Ordering::Acquire)
+    }
+
+    /// Goes on with these rules, and says what is different.
+    pub fn replace(&self, mut rules: RuleSet) -> Reload {
+        let _one_at_a_time = self.0.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.current();
+        rules.succeed(&before);
+        let changes = diff(&before, &rules);
+        self.0.rules.store(Arc::new(rules));
+        let generation = self.0.generation.fetch_add(1, Ordering::AcqRel) + 1;
+        Reload { generation, changes }
+    }
+
+    /// Loads rules from a file or directory, and again whenever something in it changes.
+    ///
+    /// Files are looked at twice a second, by their content: that works on every file system and
+    /// with every way of replacing a file, a swapped link to a directory of them included. What is
+    /// found is believed when it stays the same for one more look, so nobody runs on half a file. If
+    /// it is wrong, `report` is told and the last good rules stay.
+    ///
+    /// # Errors
+    /// If they cannot be loaded now.
+    pub fn watch(
+        path: impl Into<PathBuf>,
+        report: impl FnMut(Result<Reload, LoadError>) + Send + 'static,
+    ) -> Result<(Self, Watch), LoadError> {
+        Self::watch_every(path, Duration::from_millis(500), report)
+    }
+
+    /// [`watch`](Self::watch), at another pace.
+    ///
+    /// # Errors
+    /// If they cannot be loaded now.
+    pub fn watch_every(
+        path: impl Into<PathBuf>,
+        every: Duration,
+        mut report: impl FnMut(Result<Reload, LoadError>) + Send + 'static,
+    ) -> Result<(Self, Watch), LoadError> {
+        let path = path.into();
+        let rules = RuleSet::load(&path)?;
+        let mut settled = rules.files.clone();
+        let live = Self::new(rules);
+        let (stop, stopped) = mpsc::channel();
+        let watched = live.clone();
+        let look = move || {
+            let mut last = settled.clone();
+            while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                let now = Seen::all(&path, &settled);
+                if now == settled || now != last {
+                    last = now;
+                    continue;
+                }
+                match RuleSet::load(&path) {
+                    Ok(rules) => {
+                        settled.clone_from(&rules.files);
+                        report(Ok(watched.replace(rules)));
+                    }
+                    Err(error) => {
+                        // Said once, until something is different.
+                        settled = now;
+                        report(Err(error));
+                    }
+                }
+                last.clone_from(&settled);
+            }
+        };
+        let thread = thread::Builder::new().name("dashpot-rules".to_owned()).spawn(look);
+        let thread = thread.map_err(|error| LoadError::Read { path: PathBuf::new(), error })?;
+        Ok((live, Watch { stop: Some(stop), thread: Some(thread) }))
+    }
+}
+
+impl From<RuleSet> for LiveRules {
+    fn from(rules: RuleSet) -> Self {
+        Self::new(rules)
+    }
+}
+
+/// New rules are in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reload {
+    /// How many sets of rules there have been.
+    pub generation: u64,
+    /// What is different, in words.
+    pub changes: Vec<String>,
+}
+
+/// Looks for changes until it is dropped.
+#[derive(Debug)]
+#[must_use = "rules are no longer watched when this is dropped"]
+pub struct Watch {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It panics only if `report` does, which was told to its user then.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A file, and a hash of what it said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) path: PathBuf,
+    content: Option<u64>,
+}
+
+impl Seen {
+    pub(crate) fn new(path: PathBuf, content: &[u8]) -> Self {
+        Self { path, content: Some(xxh3_64(content)) }
+    }
+
+    /// How all files look now: those of the rules, and those that were named when they were read.
+    fn all(path: &Path, before: &[Self]) -> Vec<Self> {
+        let rules = load::files(path).map(|(files, _)| files).unwrap_or_default();
+        let named = before.iter().map(|seen| &seen.path).filter(|path| !rules.contains(path));
+        let look = |path: &PathBuf| {
+            let content = fs::read(path).ok().map(|content| xxh3_64(&content));
+            Self { path: path.clone(), content }
+        };
+        rules.iter().chain(named).map(look).collect()
+    }
+}

@@ -1,0 +1,252 @@
+//! From rules to checks, and what came of them.
+
+use std::ops::Range;
+
+use dashpot::{
+    Check, Decision, Key, KeyBuf, MemoryStore, Policy, PolicyStatus, Reservation, Store, StoreError,
+};
+use smallvec::SmallVec;
+
+use crate::matching::normal;
+use crate::rule::{Cut, OnStoreError, Rule, Settle};
+use crate::set::{Selection, path_of};
+use crate::weight::Weight;
+use crate::{Descriptor, Fact};
+
+/// What to ask a store about one request.
+#[derive(Clone, Debug)]
+pub struct Plan<'r> {
+    refusal: Option<Refusal<'r>>,
+    pub(crate) asks: SmallVec<[Ask<'r>; 4]>,
+    /// All keys, one after another.
+    keys: KeyBuf,
+}
+
+/// What one rule asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask<'r> {
+    pub(crate) rule: &'r Rule,
+    pub(crate) policies: &'r [Policy],
+    key: Range<usize>,
+    pub(crate) enforced: bool,
+}
+
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug)]
+pub enum Refusal<'r> {
+    /// A limit is reached; this rule's is the one to wait for.
+    Limited(&'r Rule),
+    /// The caller is on the block list, by this fact.
+    Blocked(&'r Fact),
+    /// A fact is missing that this rule insists on.
+    Absent(&'r Rule),
+    /// The store cannot answer, and this rule does not let pass what was not counted.
+    Unavailable(&'r Rule),
+}
+
+impl<'r> Plan<'r> {
+    pub(crate) fn new(selection: &Selection<'r>, request: &impl Descriptor) -> Self {
+        let set = selection.set;
+        let mut plan = Self { refusal: None, asks: SmallVec::new(), keys: KeyBuf::new() };
+        if let Some(fact) = set.block.find(request) {
+            plan.refusal = Some(Refusal::Blocked(fact));
+            return plan;
+        }
+        let unlimited = selection.priority.is_some_and(|first| first.weight == Weight::Unlimited);
+        if selection.rules.is_empty() || unlimited || set.allow.find(request).is_some() {
+            return plan;
+        }
+        let path = path_of(request);
+        let path = normal(&path);
+        let wants_tier = selection.rules.iter().any(|rule| rule.has_tiers());
+        let tier = if wants_tier { request.fact(&Fact::Tier) } else { None };
+        let default_tier = set.identity.default_tier.as_deref();
+        plan.keys = KeyBuf::with_capacity(64);
+        for &rule in &selection.rules {
+            let start = plan.keys.as_key().as_bytes().len();
+            match rule.cut(request, &path, &mut plan.keys) {
+                Cut::Whole | Cut::Shared => {}
+                Cut::Skip => continue,
+                Cut::Deny if plan.refusal.is_none() && rule.is_enforced(&[]) => {
+                    plan.refusal = Some(Refusal::Absent(rule));
+                    continue;
+                }
+                Cut::Deny => continue,
+            }
+            let all = plan.keys.as_key().as_bytes();
+            let key = start..all.len();
+            let enforced = rule.is_enforced(all.get(key.clone()).unwrap_or_default());
+            let policies = rule.policies_of(tier.as_deref(), default_tier, selection.priority);
+            plan.asks.push(Ask { rule, policies, key, enforced });
+        }
+        plan
+    }
+
+    /// The key a rule counts by.
+    pub(crate) fn key(&self, ask: &Ask<'r>) -> Key<'_> {
+        Key::new(self.keys.as_key().as_bytes().get(ask.key.clone()).unwrap_or_default())
+    }
+
+    /// Why the request is refused whatever was counted, if it is.
+    #[must_use]
+    pub const fn refusal(&self) -> Option<Refusal<'r>> {
+        self.refusal
+    }
+
+    /// The questions of the rules that are enforced.
+    pub fn checks(&self) -> impl Iterator<Item = Check<'r, '_>> {
+        self.asks.iter().filter(|ask| ask.enforced).flat_map(|ask| self.checks_of(ask))
+    }
+
+    fn checks_of(&self, ask: &Ask<'r>) -> impl Iterator<Item = Check<'r, '_>> + use<'r, '_> {
+        let (key, cost) = (self.key(ask), ask.rule.cost);
+        ask.policies.iter().map(move |policy| Check::new(policy, key).cost(cost))
+    }
+
+    /// Asks: all that are enforced pass together, or none is charged. `local` stands in for a store
+    /// that cannot answer, where a rule says so.
+    pub async fn decide<S: Store>(&self, store: &S, local: &MemoryStore) -> Ruling<'r> {
+        if self.refusal.is_some() {
+            return Ruling { refusal: self.refusal, ..Ruling::default() };
+        }
+        let mut ruling = Ruling::default();
+        let checks: SmallVec<[Check<'r, '_>; 4]> = self.checks().collect();
+        if !checks.is_empty() {
+            match store.decide(&checks).await {
+                Ok(decision) => self.conclude(&checks, decision, false, &mut ruling),
+                Err(error) => self.go_without(&error, local, &mut ruling),
+            }
+        }
+        if ruling.refusal.is_none() {
+            self.rehearse(store, &mut ruling).await;
+        }
+        ruling
+    }
+
+    /// Draws the conclusions of a decision on these checks.
+    fn conclude(
+        &self,
+        checks: &[Check<'r, '_>],
+        decision: Decision<'r>,
+        local: bool,
+        ruling: &mut Ruling<'r>,
+    ) {
+        if decision.is_allowed() {
+            for check in checks {
+                self.remember(check, &decision, local, ruling);
+            }
+        } else {
+            let governing = governing(&decision).map(PolicyStatus::policy);
+            for ask in self.asks.iter().filter(|ask| ask.enforced) {
+                let mine = |policy: &Policy| ask.policies.iter().any(|own| std::ptr::eq(own, policy));
+                if decision.denied().any(|status| mine(status.policy())) {
+                    ask.rule.tally.deny();
+                }
+                if governing.is_some_and(mine) {
+                    ruling.refusal = Some(Refusal::Limited(ask.rule));
+                }
+            }
+        }
+        ruling.decision = Some(decision);
+    }
+
+    /// Notes what is to be settled later.
+    fn remember(
+        &self,
+        check: &Check<'r, '_>,
+        decision: &Decision<'_>,
+        local: bool,
+        ruling: &mut Ruling<'r>,
+    ) {
+        let owner = self.asks.iter().find(|ask| {
+            ask.policies.iter().any(|own| std::ptr::eq(own, check.policy))
+        });
+        if let Some(Ask { rule, .. }) = owner
+            && *rule.settle() != Settle::Never
+            && let Some(reservation) = check.reservation(decision)
+        {
+            ruling.pending.push(Pending { reservation, rule, local });
+        }
+    }
+
+    /// What each rule says should be done when the store cannot answer.
+    fn go_without(&self, error: &StoreError, local: &MemoryStore, ruling: &mut Ruling<'r>) {
+        tracing::debug!(%error, "the store did not answer");
+        let enforced = || self.asks.iter().filter(|ask| ask.enforced);
+        let strict = enforced().find(|ask| ask.rule.on_store_error == OnStoreError::Deny);
+        if let Some(ask) = strict {
+            ruling.refusal = Some(Refusal::Unavailable(ask.rule));
+            return;
+        }
+        let checks: SmallVec<[Check<'r, '_>; 4]> = enforced()
+            .filter(|ask| ask.rule.on_store_error == OnStoreError::Local)
+            .flat_map(|ask| self.checks_of(ask))
+            .collect();
+        if !checks.is_empty() {
+            self.conclude(&checks, local.decide_now(&checks), true, ruling);
+        }
+    }
+
+    /// Asks the rules that only count. They are charged if everything enforced passed and they do.
+    async fn rehearse<S: Store>(&self, store: &S, ruling: &mut Ruling<'r>) {
+        for ask in self.asks.iter().filter(|ask| !ask.enforced) {
+            let checks: SmallVec<[Check<'r, '_>; 4]> = self.checks_of(ask).collect();
+            match store.decide(&checks).await {
+                Ok(decision) if decision.is_allowed() => {
+                    for check in &checks {
+                        self.remember(check, &decision, false, ruling);
+                    }
+                }
+                Ok(_) => ask.rule.tally.would_deny(),
+                Err(error) => tracing::debug!(%error, "the store did not answer"),
+            }
+        }
+    }
+}
+
+/// The status whose wait is the decision's: the longest there is.
+#[must_use]
+pub fn governing<'d, 'r>(decision: &'d Decision<'r>) -> Option<&'d PolicyStatus<'r>> {
+    let wait = |status: &PolicyStatus<'_>| (status.is_never(), status.retry_after());
+    // Of equal ones the first.
+    decision.denied().reduce(|one, two| if wait(two) > wait(one) { two } else { one })
+}
+
+/// What came of a request.
+#[derive(Debug, Default)]
+#[must_use = "a ruling that nobody looks at limits nothing"]
+pub struct Ruling<'r> {
+    refusal: Option<Refusal<'r>>,
+    decision: Option<Decision<'r>>,
+    pending: SmallVec<[Pending<'r>; 1]>,
+}
+
+/// Something that was charged and is to be settled.
+#[derive(Debug)]
+pub struct Pending<'r> {
+    /// What was charged.
+    pub reservation: Reservation,
+    /// By which rule.
+    pub rule: &'r Rule,
+    /// Whether to the store that stood in.
+    pub local: bool,
+}
+
+impl<'r> Ruling<'r> {
+    /// Why the request is refused, if it is.
+    #[must_use]
+    pub const fn refusal(&self) -> Option<Refusal<'r>> {
+        self.refusal
+    }
+
+    /// What the store said about the rules that are enforced, if it was asked.
+    #[must_use]
+    pub const fn decision(&self) -> Option<&Decision<'r>> {
+        self.decision.as_ref()
+    }
+
+    /// Takes what is to be settled.
+    pub fn take_pending(&mut self) -> SmallVec<[Pending<'r>; 1]> {
+        std::mem::take(&mut self.pending)
+    }
+}

@@ -1,0 +1,178 @@
+//! What is wrong with a rule file, where, and what to write instead.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::source::{Place, Source, Span};
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// The file cannot be used.
+    Error,
+    /// The file can be used, and will probably not do what was meant.
+    Advice,
+}
+
+/// One thing that is wrong, or better done otherwise.
+///
+/// ```text
+/// dashpot.toml:3:11: error: `fortnight` is not a unit of time; use s, min, h, day, week, month or year
+///   |
+/// 3 | limits = ["10/fortnight"]
+///   |               ^^^^^^^^^
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    severity: Severity,
+    place: Place,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Problem {
+    /// How bad it is.
+    #[must_use]
+    pub const fn severity(&self) -> Severity {
+        self.severity
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub const fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to do about it, if the message does not say so.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Place { line, column, excerpt, width, .. } = &self.place;
+        let level = match self.severity {
+            Severity::Error => "error",
+            Severity::Advice => "advice",
+        };
+        let number = line.to_string();
+        let margin = " ".repeat(number.len());
+        let indent = " ".repeat(column.saturating_sub(1));
+        let carets = "^".repeat(*width);
+        write!(f, "{}: {level}: {}", self.place, self.message)?;
+        if !excerpt.is_empty() {
+            writeln!(f, "\n{margin} |")?;
+            writeln!(f, "{number} | {excerpt}")?;
+            write!(f, "{margin} | {indent}{carets}")?;
+        }
+        match &self.hint {
+            Some(hint) => write!(f, "\n{margin} = {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Everything that is wrong with a rule file, in the order of its lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleErrors(Vec<Problem>);
+
+impl RuleErrors {
+    /// All of them; there is at least one.
+    #[must_use]
+    pub fn problems(&self) -> &[Problem] {
+        &self.0
+    }
+}
+
+impl fmt::Display for RuleErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n\n" };
+            write!(f, "{separator}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for RuleErrors {}
+
+/// What was found so far.
+#[derive(Debug, Default)]
+pub(crate) struct Problems(Vec<Found>);
+
+#[derive(Debug)]
+pub(crate) struct Found {
+    severity: Severity,
+    span: Span,
+    message: String,
+    hint: Option<String>,
+    is_hidden: bool,
+}
+
+impl Found {
+    /// Shows nothing of the line.
+    pub(crate) fn hide(&mut self) {
+        self.is_hidden = true;
+    }
+
+    pub(crate) fn hint(&mut self, hint: impl Into<String>) {
+        self.hint = Some(hint.into());
+    }
+}
+
+impl Problems {
+    pub(crate) fn error(&mut self, span: &Span, message: impl Into<String>) -> &mut Found {
+        self.add(Severity::Error, span, message.into())
+    }
+
+    pub(crate) fn advise(&mut self, span: &Span, message: impl Into<String>) -> &mut Found {
+        self.add(Severity::Advice, span, message.into())
+    }
+
+    fn add(&mut self, severity: Severity, span: &Span, message: String) -> &mut Found {
+        let index = self.0.len();
+        self.0.push(Found { severity, span: span.clone(), message, hint: None, is_hidden: false });
+        #[expect(clippy::indexing_slicing, reason = "it was just pushed")]
+        &mut self.0[index]
+    }
+
+    pub(crate) fn has_errors(&self) -> bool {
+        self.0.iter().any(|found| found.severity == Severity::Error)
+    }
+
+    /// The advice, if nothing is wrong; else what is.
+    pub(crate) fn conclude(mut self, sources: &[Source]) -> Result<Vec<Problem>, RuleErrors> {
+        let failed = self.has_errors();
+        if failed {
+            self.0.retain(|found| found.severity == Severity::Error);
+        }
+        self.0.sort_by_key(|found| (found.span.source, found.span.bytes.start));
+        let place = |found: Found| {
+            let mut place = Place::of(&found.span, sources);
+            if found.is_hidden {
+                place.excerpt.clear();
+            }
+            Problem { severity: found.severity, place, message: found.message, hint: found.hint }
+        };
+        let problems = self.0.into_iter().map(place).collect();
+        if failed { Err(RuleErrors(problems)) } else { Ok(problems) }
+    }
+}
+
+/// The known word that was probably meant.
+pub(crate) fn did_you_mean<'w>(
+    word: &str,
+    known: impl IntoIterator<Item = &'w str>,
+) -> Option<String> {
+    let likeness = |candidate: &'w str| (strsim::jaro_winkler(word, candidate), candidate);
+    let best = known.into_iter().map(likeness).max_by(|one, two| one.0.total_cmp(&two.0));
+    best.filter(|(likeness, _)| *likeness > 0.8).map(|(_, word)| format!("did you mean `{word}`?"))
+}

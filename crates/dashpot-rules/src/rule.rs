@@ -1,0 +1,303 @@
+//! What a rule means.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use dashpot::{Algorithm, Cost, KeyBuf, Policy, PolicyError, Quota, Zone};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::matching::{Condition, PathPattern};
+use crate::secret::presentable;
+use crate::weight::Weight;
+use crate::{Descriptor, Fact, OnDeny};
+
+/// What to do with a rule when the store cannot answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnStoreError {
+    /// Let requests pass.
+    Allow,
+    /// Refuse them.
+    Deny,
+    /// Limit them by what this process has counted itself.
+    #[default]
+    Local,
+}
+
+/// What to do with requests that lack a fact the rule counts by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Absent {
+    /// They share one counter: a missing fact opens no hole.
+    #[default]
+    Share,
+    /// The rule does not apply to them.
+    Skip,
+    /// They are refused.
+    Deny,
+}
+
+/// When what a rule charged is settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Settle {
+    /// It is not.
+    Never,
+    /// When the response says what it cost in this header.
+    Header(String),
+    /// When the response has one of these statuses it stays charged, else it is given back.
+    ChargeOn(Vec<u16>),
+    /// When the response was sent: a permit.
+    Release,
+}
+
+/// Whom a rule is enforced for. For the others it only counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Enforced {
+    Always,
+    /// So many of a hundred keys.
+    Percent(u64),
+    Never,
+}
+
+/// Which limits apply to which requests, and by what they are counted.
+#[derive(Debug)]
+pub struct Rule {
+    pub(crate) name: String,
+    pub(crate) condition: Condition,
+    pub(crate) by: Vec<Vec<Named>>,
+    pub(crate) tiers: Vec<Tier>,
+    pub(crate) cost: Cost,
+    pub(crate) settle: Settle,
+    pub(crate) enforced: Enforced,
+    pub(crate) on_store_error: OnStoreError,
+    pub(crate) absent: Absent,
+    pub(crate) on_deny: Option<OnDeny>,
+    pub(crate) tally: Arc<Tally>,
+}
+
+/// A fact, and its name as keys have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) fact: Fact,
+    pub(crate) name: String,
+}
+
+/// What a tier is allowed.
+#[derive(Debug)]
+pub(crate) struct Tier {
+    /// `None` is for everybody.
+    pub(crate) name: Option<String>,
+    pub(crate) policies: Vec<Policy>,
+    pub(crate) limits: Vec<Limit>,
+    /// The same with the weight of each priority, made when it is first asked for: most never are.
+    pub(crate) weighted: Vec<OnceLock<Vec<Policy>>>,
+}
+
+/// What came of a rule since it was loaded, carried over when it is loaded again.
+#[derive(Debug, Default)]
+pub struct Tally {
+    denied: AtomicU64,
+    would_have_denied: AtomicU64,
+}
+
+impl Tally {
+    /// How many requests it denied.
+    #[must_use]
+    pub fn denied(&self) -> u64 {
+        self.denied.load(Ordering::Relaxed)
+    }
+
+    /// How many it would have denied, were it enforced.
+    #[must_use]
+    pub fn would_have_denied(&self) -> u64 {
+        self.would_have_denied.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn deny(&self) {
+        self.denied.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn would_deny(&self) {
+        self.would_have_denied.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Rule {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What to answer instead of the usual 429.
+    #[must_use]
+    pub const fn on_deny(&self) -> Option<&OnDeny> {
+        self.on_deny.as_ref()
+    }
+
+    /// When what it charged is settled.
+    #[must_use]
+    pub const fn settle(&self) -> &Settle {
+        &self.settle
+    }
+
+    /// What came of it.
+    #[must_use]
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// The facts it counts by.
+    pub fn facts(&self) -> impl Iterator<Item = &Fact> {
+        self.by.iter().flatten().map(|named| &named.fact)
+    }
+
+    /// All its policies, of all tiers.
+    pub fn policies(&self) -> impl Iterator<Item = &Policy> {
+        self.tiers.iter().flat_map(|tier| &tier.policies)
+    }
+
+    pub(crate) fn has_tiers(&self) -> bool {
+        self.tiers.first().is_some_and(|tier| tier.name.is_some())
+    }
+
+    /// The policies of this tier, or of the default one, with the weight of this priority.
+    pub(crate) fn policies_of(
+        &self,
+        tier: Option<&[u8]>,
+        default_tier: Option<&str>,
+        priority: Option<&Priority>,
+    ) -> &[Policy] {
+        let find = |name: &[u8]| {
+            self.tiers.iter().find(|tier| tier.name.as_ref().is_some_and(|n| n.as_bytes() == name))
+        };
+        let tier = match tier.and_then(find).or_else(|| find(default_tier?.as_bytes())) {
+            Some(tier) => tier,
+            // Everybody's; or a tier nobody has heard of, which is the first there is.
+            None => match self.tiers.first() {
+                Some(tier) => tier,
+                None => return &[],
+            },
+        };
+        let Some(priority) = priority else { return &tier.policies };
+        let Some(weighted) = tier.weighted.get(priority.number) else { return &tier.policies };
+        weighted.get_or_init(|| {
+            // What cannot be built with this weight is found when the file is read.
+            tier.limits.iter().filter_map(|limit| limit.weighed(priority).build().ok()).collect()
+        })
+    }
+
+    /// Cuts the key. `None` if a fact is missing and the rule does without such requests.
+    pub(crate) fn cut(&self, request: &impl Descriptor, path: &str, key: &mut KeyBuf) -> Cut {
+        let mut whole = true;
+        for alternatives in &self.by {
+            let found = alternatives
+                .iter()
+                .find_map(|named| self.value(&named.fact, request, path).map(|v| (named, v)));
+            match found {
+                Some((named, value)) => {
+                    key.push(&named.name).push(presentable(&named.fact, value));
+                }
+                None => {
+                    // No fact has no name.
+                    key.push("").push("");
+                    whole = false;
+                }
+            }
+        }
+        match self.absent {
+            _ if whole => Cut::Whole,
+            Absent::Share => Cut::Shared,
+            Absent::Skip => Cut::Skip,
+            Absent::Deny => Cut::Deny,
+        }
+    }
+
+    fn value<'d>(
+        &self,
+        fact: &Fact,
+        request: &'d impl Descriptor,
+        path: &'d str,
+    ) -> Option<Cow<'d, [u8]>> {
+        match fact {
+            Fact::Path => Some(Cow::Borrowed(path.as_bytes())),
+            Fact::Param(name) => {
+                let param = |pattern: &PathPattern| pattern.param(name, path);
+                let found = self.condition.paths.iter().find_map(param);
+                found.map(|value| Cow::Borrowed(value.as_bytes()))
+            }
+            _ => request.fact(fact),
+        }
+    }
+
+    /// Whether it is enforced for this key. The same keys are chosen everywhere.
+    pub(crate) fn is_enforced(&self, key: &[u8]) -> bool {
+        match self.enforced {
+            Enforced::Always => true,
+            Enforced::Never => false,
+            Enforced::Percent(percent) => {
+                let seed = xxh3_64_with_seed(self.name.as_bytes(), 0);
+                xxh3_64_with_seed(key, seed) % 100 < percent
+            }
+        }
+    }
+}
+
+/// What came of cutting a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Every fact is there.
+    Whole,
+    /// Something is missing, and shared with all who miss it.
+    Shared,
+    /// The rule does not apply.
+    Skip,
+    /// The request is refused.
+    Deny,
+}
+
+/// Requests that weigh more or less than others.
+#[derive(Debug)]
+pub(crate) struct Priority {
+    pub(crate) number: usize,
+    pub(crate) name: String,
+    pub(crate) condition: Condition,
+    pub(crate) weight: Weight,
+}
+
+/// A limit on its way to being a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Limit {
+    pub(crate) name: String,
+    pub(crate) quota: Quota,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) queue: Option<u64>,
+    pub(crate) undelayed: Option<u64>,
+    pub(crate) zone: Zone,
+}
+
+impl Limit {
+    pub(crate) fn build(&self) -> Result<Policy, PolicyError> {
+        let mut builder = Policy::builder(&self.name, self.quota)
+            .algorithm(self.algorithm)
+            .zone(self.zone.clone());
+        if let Some(places) = self.queue {
+            builder = builder.queue(places);
+        }
+        if let Some(places) = self.undelayed {
+            builder = builder.undelayed(places);
+        }
+        builder.build()
+    }
+
+    /// The same with the weight of a priority, and counters of its own.
+    pub(crate) fn weighed(&self, priority: &Priority) -> Self {
+        Self {
+            name: format!("{}@{}", self.name, priority.name),
+            quota: priority.weight.of(self.quota),
+            queue: self.queue.map(|places| priority.weight.scale(places)),
+            undelayed: self.undelayed.map(|places| priority.weight.scale(places)),
+            ..self.clone()
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What must not be read by others.
+
+use std::borrow::Cow;
+
+use sha2::{Digest, Sha256};
+
+use crate::Fact;
+
+/// Values longer than this are hashed, or a caller could make keys of any length.
+const VALUE_MAX: usize = 128;
+
+/// A value as it may go into keys, logs and metrics.
+pub(crate) fn presentable<'v>(fact: &Fact, value: Cow<'v, [u8]>) -> Cow<'v, [u8]> {
+    if !fact.is_secret() && value.len() <= VALUE_MAX {
+        return value;
+    }
+    // Half of the hash is enough to tell values apart, and too little to guess one by.
+    let mut text = hexadecimal(&value);
+    text.truncate(32);
+    text.insert_str(0, "sha256:");
+    Cow::Owned(text.into_bytes())
+}
+
+/// The SHA-256 of a value, as people write it.
+pub(crate) fn hexadecimal(value: &[u8]) -> String {
+    const DIGITS: [char; 16] =
+        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    let digit = |nibble: u8| DIGITS.get(usize::from(nibble & 15)).copied().unwrap_or('0');
+    Sha256::digest(value).iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
+}

@@ -1,0 +1,272 @@
+//! What a rule file means, ready to be asked.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use crate::lists::Lists;
+use crate::live::Seen;
+use crate::matching::{Index, normal};
+use crate::plan::Plan;
+use crate::problem::{Problem, RuleErrors};
+use crate::rule::{OnStoreError, Priority, Rule};
+use crate::token::Tokens;
+use crate::weight::Weight;
+use crate::{Descriptor, Explanation, Fact, Headers, Identity, Source, compile, load};
+
+/// What a rule file means: which rules there are, found by what a request is.
+///
+/// ```
+/// use dashpot_rules::RuleSet;
+///
+/// let rules = RuleSet::parse(r#"
+///     [[rule]]
+///     name = "login"
+///     match = { method = "POST", path = "/login" }
+///     by = ["ip"]
+///     limits = ["5/5min"]
+///     algorithm = "sliding-log"
+/// "#)?;
+/// assert_eq!(rules.rules().len(), 1);
+/// # Ok::<(), dashpot_rules::RuleErrors>(())
+/// ```
+pub struct RuleSet {
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) priorities: Vec<Priority>,
+    pub(crate) rule_index: Index,
+    pub(crate) priority_index: Index,
+    pub(crate) allow: Lists,
+    pub(crate) block: Lists,
+    pub(crate) identity: Identity,
+    pub(crate) tokens: Option<Tokens>,
+    pub(crate) headers: Headers,
+    pub(crate) store: StoreSettings,
+    pub(crate) memory: MemorySettings,
+    pub(crate) advice: Vec<Problem>,
+    /// The files it was read from, key files included.
+    pub(crate) files: Vec<Seen>,
+}
+
+/// Where counts are kept: what `[store]` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreSettings {
+    /// The servers; none is in memory.
+    pub urls: Vec<String>,
+    /// How long to wait for an answer.
+    pub deadline: Duration,
+    /// What to do when there is none.
+    pub on_error: OnStoreError,
+}
+
+impl Default for StoreSettings {
+    fn default() -> Self {
+        Self {
+            urls: Vec::new(),
+            deadline: Duration::from_millis(20),
+            on_error: OnStoreError::default(),
+        }
+    }
+}
+
+/// The store in memory: what `[memory]` says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemorySettings {
+    /// The most keys to remember.
+    pub max_keys: Option<usize>,
+    /// The file in which counts outlive a restart.
+    pub state_file: Option<PathBuf>,
+}
+
+impl RuleSet {
+    /// Reads rules from a text. Files it names are looked for in the current directory.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, RuleErrors> {
+        Self::from_sources(vec![Source::new("rules", text)], Path::new("."))
+    }
+
+    /// Reads rules from several texts, as if they were one. Files they name are looked for in
+    /// `directory`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them.
+    pub fn from_sources(sources: Vec<Source>, directory: &Path) -> Result<Self, RuleErrors> {
+        compile::compile(sources, directory)
+    }
+
+    /// Reads rules from a file, or from all `*.toml` in a directory, in the order of their names.
+    ///
+    /// # Errors
+    /// If it cannot be read, or everything that is wrong with it.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, LoadError> {
+        load::load(path.as_ref())
+    }
+
+    /// The rules, as they are written.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// How a request becomes facts.
+    #[must_use]
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// What verifies tokens, if anything.
+    #[must_use]
+    pub const fn tokens(&self) -> Option<&Tokens> {
+        self.tokens.as_ref()
+    }
+
+    /// How a decision is told.
+    #[must_use]
+    pub const fn headers(&self) -> &Headers {
+        &self.headers
+    }
+
+    /// Where counts are kept.
+    #[must_use]
+    pub const fn store(&self) -> &StoreSettings {
+        &self.store
+    }
+
+    /// The store in memory.
+    #[must_use]
+    pub const fn memory(&self) -> &MemorySettings {
+        &self.memory
+    }
+
+    /// What is probably not meant as it is written.
+    #[must_use]
+    pub fn advice(&self) -> &[Problem] {
+        &self.advice
+    }
+
+    /// Which rules a request matches, found without its body.
+    pub fn select(&self, request: &impl Descriptor) -> Selection<'_> {
+        let path = path_of(request);
+        let path = normal(&path);
+        let method = request.fact(&Fact::Method).unwrap_or_default();
+        let method = std::str::from_utf8(&method).unwrap_or_default();
+
+        let mut selection = Selection { set: self, rules: SmallVec::new(), priority: None };
+        if !self.priorities.is_empty() {
+            let numbers = self.priority_index.find(&path, request);
+            let priorities = numbers.iter().filter_map(|n| self.priorities.get(*n as usize));
+            selection.priority =
+                { priorities }.find(|priority| priority.condition.rest_holds(method, request));
+            if selection.priority.is_some_and(|first| first.weight == Weight::Unlimited) {
+                return selection;
+            }
+        }
+        let is_preflight = is_preflight(method, request);
+        for number in self.rule_index.find(&path, request) {
+            let Some(rule) = self.rules.get(number as usize) else { continue };
+            // A browser asks before it sends; who wants that limited names the method.
+            let exempt = is_preflight && rule.condition.methods.is_none();
+            if !exempt && rule.condition.rest_holds(method, request) {
+                selection.rules.push(rule);
+            }
+        }
+        selection
+    }
+
+    /// What a request would be held to, and why.
+    pub fn explain(&self, request: &impl Descriptor) -> Explanation {
+        Explanation::of(self, request)
+    }
+
+    /// Carries over what was counted about rules of the same name.
+    pub(crate) fn succeed(&mut self, before: &Self) {
+        for rule in &mut self.rules {
+            if let Some(known) = before.rules.iter().find(|known| known.name == rule.name) {
+                rule.tally = known.tally.clone();
+            }
+        }
+    }
+}
+
+impl fmt::Debug for RuleSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RuleSet").field("rules", &self.rules).finish_non_exhaustive()
+    }
+}
+
+/// The path of a request; what is no text matches nothing but rules for all paths.
+pub(crate) fn path_of(request: &impl Descriptor) -> Cow<'_, str> {
+    match request.fact(&Fact::Path) {
+        None => Cow::Borrowed(""),
+        Some(Cow::Borrowed(path)) => String::from_utf8_lossy(path),
+        Some(Cow::Owned(path)) => Cow::Owned(String::from_utf8_lossy(&path).into_owned()),
+    }
+}
+
+/// Whether a browser asks if it may send a request of another origin.
+fn is_preflight(method: &str, request: &impl Descriptor) -> bool {
+    let has = |name: &str| request.fact(&Fact::Header(name.to_owned())).is_some();
+    method == "OPTIONS" && has("origin") && has("access-control-request-method")
+}
+
+/// The rules a request matches.
+#[derive(Clone, Debug)]
+pub struct Selection<'r> {
+    pub(crate) set: &'r RuleSet,
+    pub(crate) rules: SmallVec<[&'r Rule; 4]>,
+    pub(crate) priority: Option<&'r Priority>,
+}
+
+impl<'r> Selection<'r> {
+    /// Whether a fact of the body is wanted to cut the keys.
+    #[must_use]
+    pub fn needs_body(&self) -> bool {
+        let identity = &self.set.identity;
+        let told = |source: &Option<Fact>| source.as_ref().is_some_and(Fact::is_in_body);
+        let in_body = |fact: &Fact| match fact {
+            Fact::User => told(&identity.user) || told(&identity.api_key),
+            Fact::ApiKey => told(&identity.api_key),
+            Fact::Tier => told(&identity.tier) || told(&identity.api_key),
+            _ => fact.is_in_body(),
+        };
+        let listed = || {
+            let lists = self.set.allow.values.iter().chain(&self.set.block.values);
+            { lists }.any(|(fact, _)| in_body(fact))
+        };
+        self.rules.iter().any(|rule| {
+            rule.facts().any(in_body) || (rule.has_tiers() && in_body(&Fact::Tier))
+        }) || listed()
+    }
+
+    /// Cuts the keys.
+    pub fn plan(&self, request: &impl Descriptor) -> Plan<'r> {
+        Plan::new(self, request)
+    }
+}
+
+/// Why rules could not be loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: std::io::Error,
+    },
+    /// There is nothing in the directory.
+    #[error("there is no *.toml in {}", .0.display())]
+    Nothing(PathBuf),
+    /// It says something wrong.
+    #[error(transparent)]
+    Rules(#[from] RuleErrors),
+}

@@ -1,0 +1,96 @@
+//! A rule in a few words, the same wherever one is shown.
+
+use crate::matching::{Condition, PathPattern};
+use crate::rule::{Enforced, Rule, Settle, Tier};
+use crate::{Absent, OnStoreError};
+
+impl Condition {
+    /// `POST /login`, `all requests`.
+    pub(crate) fn summary(&self) -> String {
+        let mut parts = Vec::new();
+        if let Some(methods) = &self.methods {
+            parts.push(methods.names().join(" or "));
+        }
+        let hosts: Vec<_> = self.hosts.iter().map(ToString::to_string).collect();
+        let paths: Vec<_> = self.paths.iter().map(PathPattern::to_string).collect();
+        if !paths.is_empty() {
+            parts.push(paths.join(" or "));
+        }
+        if !hosts.is_empty() {
+            parts.push(format!("on {}", hosts.join(" or ")));
+        }
+        for (fact, wanted) in &self.facts {
+            parts.push(match wanted {
+                crate::matching::Wanted::Any => format!("with {fact}"),
+                crate::matching::Wanted::Value(value) => format!("with {fact} = {value}"),
+            });
+        }
+        if parts.is_empty() { "all requests".to_owned() } else { parts.join(" ") }
+    }
+}
+
+impl Tier {
+    /// `60/min and 1000/day`.
+    pub(crate) fn summary(&self) -> String {
+        let quotas: Vec<_> = self.limits.iter().map(|limit| limit.quota.to_string()).collect();
+        quotas.join(" and ")
+    }
+}
+
+impl Rule {
+    /// `ip and header:user-agent`, `one counter for all`.
+    pub(crate) fn by_summary(&self) -> String {
+        if self.by.is_empty() {
+            return "one counter for all".to_owned();
+        }
+        let alternatives = |facts: &Vec<crate::rule::Named>| {
+            let names: Vec<_> = facts.iter().map(|named| named.name.as_str()).collect();
+            names.join(" | ")
+        };
+        self.by.iter().map(alternatives).collect::<Vec<_>>().join(" and ")
+    }
+
+    /// What it says, item by item.
+    pub(crate) fn summary(&self) -> Vec<(&'static str, String)> {
+        let mut items = vec![("match", self.condition.summary()), ("by", self.by_summary())];
+        let limits = self.tiers.iter().map(|tier| match &tier.name {
+            Some(name) => format!("{name}: {}", tier.summary()),
+            None => tier.summary(),
+        });
+        items.push(("limits", limits.collect::<Vec<_>>().join("; ")));
+        if let Some(limit) = self.tiers.first().and_then(|tier| tier.limits.first()) {
+            items.push(("algorithm", limit.algorithm.to_string()));
+            items.push(("queue", limit.queue.map_or("none".into(), |places| places.to_string())));
+            let undelayed = limit.undelayed.unwrap_or(0);
+            items.push(("undelayed", undelayed.to_string()));
+            items.push(("zone", limit.zone.to_string()));
+        }
+        items.push(("cost", self.cost.units().to_string()));
+        items.push(("settle", match &self.settle {
+            Settle::Never => "at once".to_owned(),
+            Settle::Header(name) => format!("by the response's {name}"),
+            Settle::ChargeOn(statuses) => format!("charged on {statuses:?}"),
+            Settle::Release => "when the response was sent".to_owned(),
+        }));
+        items.push(("enforced", match self.enforced {
+            Enforced::Always => "always".to_owned(),
+            Enforced::Percent(percent) => format!("for {percent} of 100 keys"),
+            Enforced::Never => "never (shadow)".to_owned(),
+        }));
+        items.push(("on_store_error", match self.on_store_error {
+            OnStoreError::Allow => "allow".to_owned(),
+            OnStoreError::Deny => "deny".to_owned(),
+            OnStoreError::Local => "local".to_owned(),
+        }));
+        items.push(("absent", match self.absent {
+            Absent::Share => "share".to_owned(),
+            Absent::Skip => "skip".to_owned(),
+            Absent::Deny => "deny".to_owned(),
+        }));
+        items.push(("on_deny", match &self.on_deny {
+            None => "429".to_owned(),
+            Some(on_deny) => format!("{on_deny:?}"),
+        }));
+        items
+    }
+}
