@@ -1,1 +1,7 @@
 //! dashpot for HTTP.
+
+mod request_body;
+mod response_body;
+
+pub use request_body::RequestBody;
+pub use response_body::ResponseBody;
