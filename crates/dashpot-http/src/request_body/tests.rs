@@ -22,6 +22,7 @@ enum Event {
 enum Knows {
     Nothing,
     AtLeast,
+    AtMost,
     Length,
 }
 
@@ -86,6 +87,7 @@ impl Body for Script {
         match self.knows {
             Knows::Nothing => {}
             Knows::AtLeast => hint.set_lower(self.remaining() / 2),
+            Knows::AtMost => hint.set_upper(self.remaining()),
             Knows::Length => hint.set_exact(self.remaining()),
         }
         hint
@@ -160,7 +162,8 @@ fn scripts() -> impl Strategy<Value = Script> {
         any::<u16>().prop_map(|value| Some(Event::Trailers(value))),
         any::<u8>().prop_map(|error| Some(Event::Error(error))),
     ];
-    let knows = prop_oneof![Just(Knows::Nothing), Just(Knows::AtLeast), Just(Knows::Length)];
+    let knows = [Knows::Nothing, Knows::AtLeast, Knows::AtMost, Knows::Length];
+    let knows = proptest::sample::select(knows.to_vec());
     let datas = proptest::collection::vec((waits(), data), 0..8);
     (datas, (waits(), last), waits(), knows, any::<bool>()).prop_map(
         |(datas, (wait, last), last_wait, knows, knows_end)| Script {
