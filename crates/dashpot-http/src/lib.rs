@@ -1,5 +1,6 @@
 //! dashpot for HTTP.
 
+mod fields;
 mod request_body;
 mod response_body;
 
