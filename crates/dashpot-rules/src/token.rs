@@ -179,6 +179,3 @@ pub enum TokenRefusal {
     #[error("the token is for another audience")]
     Audience,
 }
-
-#[cfg(all(test, feature = "jwt"))]
-mod tests;

@@ -271,3 +271,12 @@ async fn empty_frames_without_end_wear_patience_out() {
     let mut body = RequestBody::new(Endless);
     assert_eq!(body.peek(10, Duration::from_millis(5)).await, None);
 }
+
+#[tokio::test]
+async fn axum_takes_it_for_a_body() {
+    let mut body = RequestBody::new(axum::body::Body::from("hello"));
+    assert_eq!(body.peek(5, LONG).await.as_deref(), Some(&b"hello"[..]));
+    let body = axum::body::Body::new(body);
+    assert_eq!(body.size_hint().exact(), Some(5));
+    assert_eq!(body.collect().await.unwrap().to_bytes(), "hello");
+}

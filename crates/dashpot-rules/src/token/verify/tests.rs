@@ -1,5 +1,4 @@
-use dashpot::Timestamp;
-use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use jsonwebtoken::{EncodingKey, Header, encode};
 use proptest::prelude::*;
 use serde_json::json;
 
