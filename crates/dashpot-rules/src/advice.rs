@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use dashpot::{Algorithm, Policy};
 
+use crate::Fact;
 use crate::config::Config;
 use crate::identity::Trust;
 use crate::matching::Condition;
@@ -12,7 +13,6 @@ use crate::rule::{Enforced, Priority, Rule};
 use crate::set::RuleSet;
 use crate::source::Span;
 use crate::weight::Weight;
-use crate::Fact;
 
 /// A set that can be used, and where its rules are written.
 struct Case<'c> {
@@ -44,9 +44,11 @@ pub(crate) fn advise(set: &RuleSet, config: &Config, problems: &mut Problems) {
 impl<'c> Case<'c> {
     /// The rules, and where their names are.
     fn rules(&self) -> impl Iterator<Item = (&'c Rule, &'c Span)> {
-        let spans = self.config.rules().iter().map(|rule| {
-            rule.value.name.as_ref().map_or(&rule.span, |name| &name.span)
-        });
+        let spans = self
+            .config
+            .rules()
+            .iter()
+            .map(|rule| rule.value.name.as_ref().map_or(&rule.span, |name| &name.span));
         self.set.rules.iter().zip(spans)
     }
 
@@ -56,7 +58,8 @@ impl<'c> Case<'c> {
 
     /// The rules that can deny.
     fn enforced(&self) -> impl Iterator<Item = &'c Rule> {
-        let can_deny = |rule: &&Rule| !matches!(rule.enforced, Enforced::Never | Enforced::Percent(0));
+        let can_deny =
+            |rule: &&Rule| !matches!(rule.enforced, Enforced::Never | Enforced::Percent(0));
         self.set.rules.iter().filter(can_deny)
     }
 }
@@ -69,7 +72,8 @@ fn nothing_is_limited(case: &Case<'_>, problems: &mut Problems) {
 
 fn only_addresses(case: &Case<'_>, problems: &mut Problems) {
     let mut facts = case.set.rules.iter().flat_map(Rule::facts).peekable();
-    if facts.peek().is_some() && facts.all(|fact| matches!(fact, Fact::Ip | Fact::Path))
+    if facts.peek().is_some()
+        && facts.all(|fact| matches!(fact, Fact::Ip | Fact::Path))
         && let Some(span) = case.first()
     {
         let message = "everybody is counted by address only: an office shares one limit, and who \
@@ -94,7 +98,8 @@ fn is_login(condition: &Condition) -> bool {
 
 fn only_logins(case: &Case<'_>, problems: &mut Problems) {
     let rules = &case.set.rules;
-    if !rules.is_empty() && rules.iter().all(|rule| is_login(&rule.condition))
+    if !rules.is_empty()
+        && rules.iter().all(|rule| is_login(&rule.condition))
         && let Some(span) = case.first()
     {
         let message = "only logins are limited; everything else can be called without end";
@@ -104,7 +109,8 @@ fn only_logins(case: &Case<'_>, problems: &mut Problems) {
 
 fn only_one_counter(case: &Case<'_>, problems: &mut Problems) {
     let rules = &case.set.rules;
-    if !rules.is_empty() && rules.iter().all(|rule| rule.by.is_empty())
+    if !rules.is_empty()
+        && rules.iter().all(|rule| rule.by.is_empty())
         && let Some(span) = case.first()
     {
         let message = "all limits are shared by all callers: one of them can use them up for all";

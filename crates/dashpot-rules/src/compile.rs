@@ -36,7 +36,8 @@ pub(crate) struct Compiler<'c> {
 pub(crate) fn compile(sources: Vec<Source>, directory: &Path) -> Result<RuleSet, RuleErrors> {
     let mut problems = Problems::default();
     let config = Config::read(&sources, &mut problems);
-    let mut compiler = Compiler { sources, directory, problems, files: Vec::new(), has_tokens: false };
+    let mut compiler =
+        Compiler { sources, directory, problems, files: Vec::new(), has_tokens: false };
     let set = compiler.rule_set(&config);
     let advice = compiler.problems.conclude(&compiler.sources)?;
     Ok(RuleSet { advice, files: compiler.files, ..set })

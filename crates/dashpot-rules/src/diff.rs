@@ -77,7 +77,12 @@ fn compare(before: &Rule, after: &Rule, lines: &mut Vec<String>) {
 /// Whether what was counted under one policy goes on under the other.
 fn goes_on(old: &Policy, new: &Policy) -> bool {
     let identity = |policy: &Policy| {
-        (policy.name().to_owned(), policy.algorithm(), policy.quota().window(), policy.zone().clone())
+        (
+            policy.name().to_owned(),
+            policy.algorithm(),
+            policy.quota().window(),
+            policy.zone().clone(),
+        )
     };
     identity(old) == identity(new)
 }

@@ -98,7 +98,9 @@ impl Explanation {
                 .filter(|fact| !matches!(fact, Fact::Param(_)))
                 .map(explain)
                 .collect(),
-            priority: selection.priority.map(|first| (first.name.clone(), first.weight.to_string())),
+            priority: selection
+                .priority
+                .map(|first| (first.name.clone(), first.weight.to_string())),
             rules: rules.collect(),
             verdict,
         }

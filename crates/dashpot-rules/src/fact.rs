@@ -52,8 +52,10 @@ const WORDS: [(&str, Fact); 7] = [
     ("host", Fact::Host),
 ];
 
+type Kind = (&'static str, fn(String) -> Fact);
+
 /// Those that are a kind and a name.
-const KINDS: [(&str, fn(String) -> Fact); 8] = [
+const KINDS: [Kind; 8] = [
     ("header", Fact::Header),
     ("cookie", Fact::Cookie),
     ("query", Fact::Query),

@@ -78,4 +78,4 @@ pub use rule::{Absent, OnStoreError, Rule, Settle, Tally};
 pub use schema::schema;
 pub use set::{LoadError, MemorySettings, RuleSet, Selection, StoreSettings};
 pub use source::{Place, Source};
-pub use token::Tokens;
+pub use token::{Claims, TokenError, TokenRefusal, TokenSettings, Tokens};

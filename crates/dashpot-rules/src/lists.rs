@@ -84,10 +84,12 @@ mod tests {
         let networks = ["10.0.0.0/8", "10.1.0.0/16", "192.0.2.7/32", "2001:db8::/32"];
         let networks: Vec<IpNet> = networks.iter().map(|text| text.parse().unwrap()).collect();
         let all = Networks::new(&networks);
-        for address in ["10.0.0.0", "10.255.255.255", "192.0.2.7", "2001:db8::1", "::ffff:10.1.2.3"] {
+        for address in ["10.0.0.0", "10.255.255.255", "192.0.2.7", "2001:db8::1", "::ffff:10.1.2.3"]
+        {
             assert!(all.contains(address.parse().unwrap()), "{address}");
         }
-        for address in ["9.255.255.255", "11.0.0.0", "192.0.2.6", "192.0.2.8", "2001:db9::", "::1"] {
+        for address in ["9.255.255.255", "11.0.0.0", "192.0.2.6", "192.0.2.8", "2001:db9::", "::1"]
+        {
             assert!(!all.contains(address.parse().unwrap()), "{address}");
         }
     }

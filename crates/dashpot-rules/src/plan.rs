@@ -138,7 +138,8 @@ impl<'r> Plan<'r> {
         } else {
             let governing = governing(&decision).map(PolicyStatus::policy);
             for ask in self.asks.iter().filter(|ask| ask.enforced) {
-                let mine = |policy: &Policy| ask.policies.iter().any(|own| std::ptr::eq(own, policy));
+                let mine =
+                    |policy: &Policy| ask.policies.iter().any(|own| std::ptr::eq(own, policy));
                 if decision.denied().any(|status| mine(status.policy())) {
                     ask.rule.tally.deny();
                 }
@@ -158,9 +159,10 @@ impl<'r> Plan<'r> {
         local: bool,
         ruling: &mut Ruling<'r>,
     ) {
-        let owner = self.asks.iter().find(|ask| {
-            ask.policies.iter().any(|own| std::ptr::eq(own, check.policy))
-        });
+        let owner = self
+            .asks
+            .iter()
+            .find(|ask| ask.policies.iter().any(|own| std::ptr::eq(own, check.policy)));
         if let Some(Ask { rule, .. }) = owner
             && *rule.settle() != Settle::Never
             && let Some(reservation) = check.reservation(decision)

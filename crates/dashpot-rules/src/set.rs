@@ -239,9 +239,10 @@ impl<'r> Selection<'r> {
             let lists = self.set.allow.values.iter().chain(&self.set.block.values);
             { lists }.any(|(fact, _)| in_body(fact))
         };
-        self.rules.iter().any(|rule| {
-            rule.facts().any(in_body) || (rule.has_tiers() && in_body(&Fact::Tier))
-        }) || listed()
+        self.rules
+            .iter()
+            .any(|rule| rule.facts().any(in_body) || (rule.has_tiers() && in_body(&Fact::Tier)))
+            || listed()
     }
 
     /// Cuts the keys.

@@ -66,31 +66,46 @@ impl Rule {
             items.push(("zone", limit.zone.to_string()));
         }
         items.push(("cost", self.cost.units().to_string()));
-        items.push(("settle", match &self.settle {
-            Settle::Never => "at once".to_owned(),
-            Settle::Header(name) => format!("by the response's {name}"),
-            Settle::ChargeOn(statuses) => format!("charged on {statuses:?}"),
-            Settle::Release => "when the response was sent".to_owned(),
-        }));
-        items.push(("enforced", match self.enforced {
-            Enforced::Always => "always".to_owned(),
-            Enforced::Percent(percent) => format!("for {percent} of 100 keys"),
-            Enforced::Never => "never (shadow)".to_owned(),
-        }));
-        items.push(("on_store_error", match self.on_store_error {
-            OnStoreError::Allow => "allow".to_owned(),
-            OnStoreError::Deny => "deny".to_owned(),
-            OnStoreError::Local => "local".to_owned(),
-        }));
-        items.push(("absent", match self.absent {
-            Absent::Share => "share".to_owned(),
-            Absent::Skip => "skip".to_owned(),
-            Absent::Deny => "deny".to_owned(),
-        }));
-        items.push(("on_deny", match &self.on_deny {
-            None => "429".to_owned(),
-            Some(on_deny) => format!("{on_deny:?}"),
-        }));
+        items.push((
+            "settle",
+            match &self.settle {
+                Settle::Never => "at once".to_owned(),
+                Settle::Header(name) => format!("by the response's {name}"),
+                Settle::ChargeOn(statuses) => format!("charged on {statuses:?}"),
+                Settle::Release => "when the response was sent".to_owned(),
+            },
+        ));
+        items.push((
+            "enforced",
+            match self.enforced {
+                Enforced::Always => "always".to_owned(),
+                Enforced::Percent(percent) => format!("for {percent} of 100 keys"),
+                Enforced::Never => "never (shadow)".to_owned(),
+            },
+        ));
+        items.push((
+            "on_store_error",
+            match self.on_store_error {
+                OnStoreError::Allow => "allow".to_owned(),
+                OnStoreError::Deny => "deny".to_owned(),
+                OnStoreError::Local => "local".to_owned(),
+            },
+        ));
+        items.push((
+            "absent",
+            match self.absent {
+                Absent::Share => "share".to_owned(),
+                Absent::Skip => "skip".to_owned(),
+                Absent::Deny => "deny".to_owned(),
+            },
+        ));
+        items.push((
+            "on_deny",
+            match &self.on_deny {
+                None => "429".to_owned(),
+                Some(on_deny) => format!("{on_deny:?}"),
+            },
+        ));
         items
     }
 }

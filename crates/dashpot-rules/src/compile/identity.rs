@@ -4,12 +4,12 @@ use std::num::NonZeroU8;
 use std::str;
 
 use super::{Compiler, list, set};
+use crate::Fact;
 use crate::config::{IdentitySection, JwtSection, KeysConfig};
 use crate::identity::{Identity, KeyHolder, Keys, Trust};
 use crate::read::read_file;
 use crate::source::{Source, Span, Written};
 use crate::token::{TokenError, TokenSettings, Tokens};
-use crate::Fact;
 
 impl Compiler<'_> {
     pub(super) fn identity(

@@ -20,6 +20,9 @@ pub(super) struct Names {
     policies: HashMap<String, String>,
 }
 
+/// The name of a tier, if it is not everybody's, and its limits.
+type WrittenTier<'w> = (Option<&'w Written<String>>, &'w Written<List<Quota>>);
+
 impl Compiler<'_> {
     pub(super) fn tiers(
         &mut self,
@@ -28,22 +31,21 @@ impl Compiler<'_> {
         identity: &Identity,
         priorities: &[Priority],
     ) -> Vec<Tier> {
-        let written: Vec<(Option<&Written<String>>, &Written<List<Quota>>)> =
-            match (&section.limits, &section.tiers) {
-                (Some(limits), None) => vec![(None, limits)],
-                (None, Some(tiers)) => {
-                    tiers.value.0.iter().map(|(tier, limits)| (Some(tier), limits)).collect()
-                }
-                (Some(_), Some(tiers)) => {
-                    self.error(&tiers.span, "`tiers` goes instead of `limits`, not with it");
-                    return Vec::new();
-                }
-                (None, None) => {
-                    let hint = "write limits = [\"100/min\"], or tiers.free = [\"60/min\"]";
-                    self.error_with(&name.span, "this rule has no limits", hint);
-                    return Vec::new();
-                }
-            };
+        let written: Vec<WrittenTier<'_>> = match (&section.limits, &section.tiers) {
+            (Some(limits), None) => vec![(None, limits)],
+            (None, Some(tiers)) => {
+                tiers.value.0.iter().map(|(tier, limits)| (Some(tier), limits)).collect()
+            }
+            (Some(_), Some(tiers)) => {
+                self.error(&tiers.span, "`tiers` goes instead of `limits`, not with it");
+                return Vec::new();
+            }
+            (None, None) => {
+                let hint = "write limits = [\"100/min\"], or tiers.free = [\"60/min\"]";
+                self.error_with(&name.span, "this rule has no limits", hint);
+                return Vec::new();
+            }
+        };
         if section.tiers.is_some() {
             self.default_tier(name, &written, identity);
         }
@@ -70,7 +72,7 @@ impl Compiler<'_> {
     fn default_tier(
         &mut self,
         name: &Written<String>,
-        tiers: &[(Option<&Written<String>>, &Written<List<Quota>>)],
+        tiers: &[WrittenTier<'_>],
         identity: &Identity,
     ) {
         let names = tiers.iter().filter_map(|(tier, _)| tier.map(|tier| tier.value.as_str()));
@@ -110,7 +112,8 @@ impl Compiler<'_> {
             };
             let name = if several { format!("{rule}-{window}") } else { rule.to_owned() };
             if limits.iter().any(|known| known.name == name) {
-                let message = format!("two limits on one window, `{window}`; the stricter is enough");
+                let message =
+                    format!("two limits on one window, `{window}`; the stricter is enough");
                 self.error(span, message);
                 continue;
             }
@@ -151,8 +154,10 @@ impl Compiler<'_> {
         for priority in priorities {
             let weighed = limit.weighed(priority);
             if let Err(error) = weighed.build() {
-                let message =
-                    format!("with priority `{}` this is `{}`: {error}", priority.name, weighed.quota);
+                let message = format!(
+                    "with priority `{}` this is `{}`: {error}",
+                    priority.name, weighed.quota
+                );
                 self.error(span, message);
             }
         }
@@ -171,12 +176,7 @@ impl Compiler<'_> {
     }
 
     /// Sees that no two rules have policies of one name, by which their counters are known.
-    pub(super) fn unique(
-        &mut self,
-        name: &Written<String>,
-        tiers: &[Tier],
-        names: &mut Names,
-    ) {
+    pub(super) fn unique(&mut self, name: &Written<String>, tiers: &[Tier], names: &mut Names) {
         let mut own: Vec<&str> =
             tiers.iter().flat_map(|tier| &tier.limits).map(|limit| limit.name.as_str()).collect();
         own.sort_unstable();

@@ -135,8 +135,10 @@ impl Node {
 struct Leaf {
     plain: Vec<u32>,
     /// Those that want a certain value of a fact, by that value.
-    by_fact: Vec<(Fact, HashMap<Vec<u8>, Vec<u32>, RandomState>)>,
+    by_fact: Vec<(Fact, Values)>,
 }
+
+type Values = HashMap<Vec<u8>, Vec<u32>, RandomState>;
 
 impl Leaf {
     fn insert(&mut self, number: u32, condition: &Condition) {

@@ -190,9 +190,16 @@ mod tests {
 
     #[test]
     fn there_is_one_way_to_write_a_path() {
-        for path in
-            ["/login", "//login", "/login/", "/./login", "/a/../login", "/%6Cogin", "/%6cogin//", "/../login"]
-        {
+        for path in [
+            "/login",
+            "//login",
+            "/login/",
+            "/./login",
+            "/a/../login",
+            "/%6Cogin",
+            "/%6cogin//",
+            "/../login",
+        ] {
             assert_eq!(normal(path), "/login", "{path}");
         }
         assert_eq!(normal("/"), "/");

@@ -1,0 +1,208 @@
+//! The body of a response: the service's own, or that of a denial.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+
+/// Something that is let go of by dropping it.
+pub(crate) type Guard = Box<dyn Send + Sync>;
+
+pin_project! {
+    /// The body of a response: the service's own, or that of a denial.
+    ///
+    /// A place in flight is given back when the body was sent, not when the service returned: a
+    /// slow download is work as well.
+    pub struct ResponseBody<B> {
+        #[pin]
+        kind: Kind<B>,
+    }
+}
+
+pin_project! {
+    #[project = KindProjection]
+    enum Kind<B> {
+        /// Made here.
+        Made { bytes: Bytes },
+        /// The service's own. The guard comes last, so that it goes last when both are dropped.
+        Own { #[pin] body: B, guard: Option<Guard> },
+    }
+}
+
+impl<B> ResponseBody<B> {
+    /// A body made here.
+    pub(crate) const fn made(bytes: Bytes) -> Self {
+        Self { kind: Kind::Made { bytes } }
+    }
+
+    /// The service's own. The guard is let go of when the body ends, fails or is dropped, whichever
+    /// comes first.
+    pub(crate) const fn own(body: B, guard: Option<Guard>) -> Self {
+        Self { kind: Kind::Own { body, guard } }
+    }
+}
+
+impl<B> Body for ResponseBody<B>
+where
+    B: Body<Data = Bytes>,
+{
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match self.project().kind.project() {
+            KindProjection::Made { bytes } => {
+                let bytes = std::mem::take(bytes);
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+            }
+            KindProjection::Own { mut body, guard } => {
+                let frame = ready!(body.as_mut().poll_frame(cx));
+                // Servers do not ask again once a body says that this was its last frame.
+                if !matches!(frame, Some(Ok(_))) || body.is_end_stream() {
+                    *guard = None;
+                }
+                Poll::Ready(frame)
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Made { bytes } => bytes.is_empty(),
+            Kind::Own { body, .. } => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Made { bytes } => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Own { body, .. } => body.size_hint(),
+        }
+    }
+}
+
+impl<B: Default> Default for ResponseBody<B> {
+    /// Layers outside this one make their own answers so.
+    fn default() -> Self {
+        Self::own(B::default(), None)
+    }
+}
+
+impl<B> fmt::Debug for ResponseBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseBody").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use http_body_util::{BodyExt, Empty, Full};
+
+    use super::*;
+
+    type Frames = Vec<Result<Frame<Bytes>, &'static str>>;
+
+    /// A body of these frames that never knows that it is at its end.
+    struct Slow(std::vec::IntoIter<Result<Frame<Bytes>, &'static str>>);
+
+    impl Body for Slow {
+        type Data = Bytes;
+        type Error = &'static str;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+            Poll::Ready(self.0.next())
+        }
+    }
+
+    fn guarded<B>(body: B) -> (ResponseBody<B>, Arc<()>) {
+        let held = Arc::new(());
+        (ResponseBody::own(body, Some(Box::new(Arc::clone(&held)))), held)
+    }
+
+    fn is_held(held: &Arc<()>) -> bool {
+        Arc::strong_count(held) > 1
+    }
+
+    fn slow(frames: Frames) -> Slow {
+        Slow(frames.into_iter())
+    }
+
+    fn data(text: &'static str) -> Result<Frame<Bytes>, &'static str> {
+        Ok(Frame::data(Bytes::from_static(text.as_bytes())))
+    }
+
+    #[tokio::test]
+    async fn a_denial_is_one_frame() {
+        let mut body = ResponseBody::<Empty<Bytes>>::made(Bytes::from_static(b"no"));
+        assert_eq!(body.size_hint().exact(), Some(2));
+        assert!(!body.is_end_stream());
+        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "no");
+        assert!(body.is_end_stream());
+        assert!(body.frame().await.is_none());
+        assert!(ResponseBody::<Empty<Bytes>>::made(Bytes::new()).is_end_stream());
+    }
+
+    #[tokio::test]
+    async fn the_guard_goes_with_the_end() {
+        let (mut body, held) = guarded(slow(vec![data("a"), data("b")]));
+        for _ in 0..2 {
+            body.frame().await.unwrap().unwrap();
+            assert!(is_held(&held));
+        }
+        assert!(body.frame().await.is_none());
+        assert!(!is_held(&held));
+        assert!(body.frame().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn the_guard_goes_with_the_last_frame_if_it_is_known_to_be_the_last() {
+        let (mut body, held) = guarded(Full::<Bytes>::from("all"));
+        assert_eq!(body.size_hint().exact(), Some(3));
+        body.frame().await.unwrap().unwrap();
+        assert!(!is_held(&held));
+    }
+
+    #[tokio::test]
+    async fn the_guard_goes_with_an_error() {
+        let (mut body, held) = guarded(slow(vec![data("a"), Err("gone")]));
+        body.frame().await.unwrap().unwrap();
+        assert_eq!(body.frame().await.unwrap().unwrap_err(), "gone");
+        assert!(!is_held(&held));
+    }
+
+    #[tokio::test]
+    async fn the_guard_goes_with_the_body() {
+        let (mut body, held) = guarded(slow(vec![data("a"), data("b")]));
+        body.frame().await.unwrap().unwrap();
+        assert!(is_held(&held));
+        drop(body);
+        assert!(!is_held(&held));
+    }
+
+    #[tokio::test]
+    async fn trailers_pass() {
+        let mut trailers = http::HeaderMap::new();
+        trailers.insert("grpc-status", http::HeaderValue::from_static("0"));
+        let (body, held) = guarded(slow(vec![data("a"), Ok(Frame::trailers(trailers.clone()))]));
+        assert_eq!(body.collect().await.unwrap().trailers(), Some(&trailers));
+        assert!(!is_held(&held));
+    }
+
+    #[test]
+    fn what_axum_and_tonic_ask_of_a_body() {
+        fn is_fit<T: Body<Data = Bytes> + Send + Sync + Default + 'static>() {}
+        is_fit::<ResponseBody<Full<Bytes>>>();
+        is_fit::<ResponseBody<Empty<Bytes>>>();
+    }
+}
