@@ -120,7 +120,10 @@ fn past_proxies<'a>(
             Some(said) => {
                 (address, place) = (said, place + 1);
                 if !is_proxy(address) {
-                    return ClientAddress { address, why: AddressEvidence::Entry { place, header } };
+                    return ClientAddress {
+                        address,
+                        why: AddressEvidence::Entry { place, header },
+                    };
                 }
             }
         }
