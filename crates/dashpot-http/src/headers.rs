@@ -19,7 +19,8 @@ const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 /// `RateLimit`.
 const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
-/// The most a whole number can be in a structured field: fifteen digits.
+/// The most a whole number can be in a structured field: fifteen digits. Elsewhere more would be
+/// allowed, but not every client has numbers for it.
 const INTEGER_MAX: u64 = 999_999_999_999_999;
 
 /// Most values fit without the heap.
@@ -76,7 +77,7 @@ fn set(name: HeaderName, value: &Value, out: &mut HeaderMap) {
 /// Sets a field to a number.
 fn set_number(name: HeaderName, number: u64, out: &mut HeaderMap) {
     let mut value = Value::new();
-    value.push_number(number);
+    push_integer(&mut value, number);
     set(name, &value, out);
 }
 
@@ -99,7 +100,7 @@ fn set_policies_by_number(decision: &Decision<'_>, out: &mut HeaderMap) {
     }
 }
 
-/// Writes a number as structured fields can have it.
+/// Writes a number as all clients can read it.
 fn push_integer(value: &mut Value, number: u64) {
     value.push_number(number.min(INTEGER_MAX));
 }

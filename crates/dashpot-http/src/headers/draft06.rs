@@ -4,7 +4,7 @@ use dashpot::{Decision, PolicyStatus};
 use http::{HeaderMap, HeaderName};
 
 use super::told::until_reset;
-use super::{INTEGER_MAX, remaining, set_number, set_policies_by_number};
+use super::{remaining, set_number, set_policies_by_number};
 use crate::Wait;
 
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
@@ -18,7 +18,7 @@ pub(super) fn describe(
     out: &mut HeaderMap,
 ) {
     set_policies_by_number(decision, out);
-    set_number(LIMIT, status.limit().min(INTEGER_MAX), out);
-    set_number(REMAINING, remaining(decision, status).min(INTEGER_MAX), out);
-    set_number(RESET, until_reset(status, wait).min(INTEGER_MAX), out);
+    set_number(LIMIT, status.limit(), out);
+    set_number(REMAINING, remaining(decision, status), out);
+    set_number(RESET, until_reset(status, wait), out);
 }
