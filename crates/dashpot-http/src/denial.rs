@@ -3,13 +3,15 @@
 mod grpc;
 mod problem;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use dashpot::Decision;
 use dashpot_rules::{Headers, OnDeny};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use http::{Response, StatusCode};
 
-use crate::{Wait, headers};
+use crate::{RetryAfter, Wait, headers};
 use grpc::GrpcStatus;
 use problem::Problem;
 
@@ -165,7 +167,8 @@ fn respond(status: StatusCode, content_type: Option<HeaderValue>, body: Bytes) -
 
 fn set_retry_after(headers: &mut HeaderMap, seconds: Option<u64>) {
     if let Some(seconds) = seconds {
-        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        let wait = Duration::from_secs(seconds);
+        headers.insert(RETRY_AFTER, RetryAfter::new(wait).to_value());
     }
 }
 

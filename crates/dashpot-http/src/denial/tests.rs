@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use dashpot::{Check, ManualClock, MemoryStore, Policy, Timestamp};
 
 use super::*;

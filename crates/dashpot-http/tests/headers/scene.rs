@@ -10,7 +10,7 @@ use proptest::test_runner::TestCaseResult;
 
 /// Up to three policies and what is asked of all of them at once, time after time.
 #[derive(Clone, Debug)]
-pub struct Scene {
+pub(crate) struct Scene {
     policies: Vec<Policy>,
     start: Timestamp,
     asks: Vec<(Duration, Vec<u64>)>,
@@ -18,7 +18,10 @@ pub struct Scene {
 
 impl Scene {
     /// Asks, and shows every decision.
-    pub fn play(&self, mut show: impl FnMut(&Decision<'_>) -> TestCaseResult) -> TestCaseResult {
+    pub(crate) fn play(
+        &self,
+        mut show: impl FnMut(&Decision<'_>) -> TestCaseResult,
+    ) -> TestCaseResult {
         let clock = ManualClock::new(self.start);
         let store = MemoryStore::with_clock(clock.clone());
         for (pause, costs) in &self.asks {
@@ -33,7 +36,7 @@ impl Scene {
 }
 
 /// Any scene.
-pub fn scene() -> impl Strategy<Value = Scene> {
+pub(crate) fn scene() -> impl Strategy<Value = Scene> {
     let algorithm = prop::sample::select(Algorithm::ALL.to_vec());
     let named = (algorithm.prop_flat_map(|algorithm| policy("p", algorithm)), name());
     vec(named.prop_map(|(policy, name)| renamed(&policy, name)), 1..=3).prop_flat_map(asked)
