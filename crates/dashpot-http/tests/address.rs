@@ -182,7 +182,7 @@ proptest! {
         peer in untrusted(),
         header in prop::sample::select(vec![XFF, FORWARDED]),
     ) {
-        let index = chain.len().checked_sub(hops.into()).unwrap_or_default();
+        let index = chain.len().saturating_sub(hops.into());
         let expected = chain.get(index).map_or(peer, |link| link.0);
         let trust = Trust::Hops(NonZeroU8::new(hops).unwrap());
         prop_assert_eq!(seen(trust, header, peer, &written(header, &chain, None)), expected);
