@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use dashpot::{Algorithm, Check, ManualClock, MemoryStore, Policy, Quota, Timestamp};
+use dashpot::{Algorithm, Check, ManualClock, MemoryStore, Policy, Quota, Timestamp, Window};
 
 use super::*;
 
@@ -223,4 +223,14 @@ fn what_is_exposed_is_added_to_what_the_application_exposes() {
     let mut headers = HeaderMap::new();
     expose(&config, &mut headers);
     assert!(headers.is_empty());
+}
+
+#[test]
+fn parts_of_a_second_count_as_one() {
+    let (_, store) = store();
+    let window = Window::new(Duration::from_nanos(3_000_000_001)).unwrap();
+    // It fills in a third of that: a third of a nanosecond more than a second.
+    let policy = Policy::new("p", Quota::new(3, window).burst(1)).unwrap();
+    let [_, listed] = ietf(&store.decide_now(&[Check::new(&policy, "a")]));
+    assert_eq!(listed, r#""p";q=1;w=2"#);
 }
