@@ -1,8 +1,30 @@
 //! dashpot for HTTP.
 
+// What ships does not panic, and cuts no number short.
+#![warn(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+#![forbid(unsafe_code)]
+
+mod address;
+pub mod denial;
 mod fields;
+pub mod headers;
 mod request_body;
 mod response_body;
+mod retry_after;
+mod text;
+mod wait;
 
+pub use address::{
+    AddressEvidence, AddressText, ClientAddress, address_text, client_address, mask,
+};
 pub use request_body::RequestBody;
 pub use response_body::ResponseBody;
+pub use retry_after::RetryAfter;
+pub use wait::Wait;

@@ -1,0 +1,176 @@
+//! What those hear who are not served.
+
+mod grpc;
+mod problem;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use dashpot::Decision;
+use dashpot_rules::{Headers, OnDeny};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
+use http::{Response, StatusCode};
+
+use crate::{RetryAfter, Wait, headers};
+use grpc::GrpcStatus;
+use problem::Problem;
+
+/// The answer to a request that was denied: 429, or what the rule says instead.
+///
+/// Those who speak gRPC get `RESOURCE_EXHAUSTED` in the form that they understand, whatever the rule
+/// says: they read neither bodies nor redirects.
+#[must_use]
+pub fn denied(
+    decision: &Decision<'_>,
+    wait: &Wait,
+    config: &Headers,
+    on_deny: Option<&OnDeny>,
+    grpc: bool,
+) -> Response<Bytes> {
+    let message = message(wait);
+    let mut response = match on_deny {
+        _ if grpc => grpc::response(GrpcStatus::ResourceExhausted, &message, Pushback::of(wait)),
+        Some(on_deny) => on_deny_response(on_deny, decision, wait, &message),
+        None => quota_exceeded(StatusCode::TOO_MANY_REQUESTS, decision, wait, &message),
+    };
+    set_retry_after(response.headers_mut(), wait.seconds());
+    headers::describe(decision, wait, config, response.headers_mut());
+    response
+}
+
+/// The answer to somebody who is blocked: 403.
+#[must_use]
+pub fn blocked(grpc: bool) -> Response<Bytes> {
+    let message = "This caller is blocked.";
+    if grpc {
+        return grpc::response(GrpcStatus::PermissionDenied, message, Some(Pushback::Never));
+    }
+    let problem = Problem {
+        kind: "about:blank",
+        title: "Forbidden",
+        status: StatusCode::FORBIDDEN,
+        message,
+        violated: None,
+        error: "forbidden",
+        retry_after: None,
+    };
+    problem.response()
+}
+
+/// The answer if nobody can tell whether to serve: 503, to be tried again in a second.
+#[must_use]
+pub fn unavailable(grpc: bool) -> Response<Bytes> {
+    let message = "The rate limiter is unavailable. Retry after 1 second.";
+    let mut response = if grpc {
+        grpc::response(GrpcStatus::Unavailable, message, Some(Pushback::Seconds(1)))
+    } else {
+        let problem = Problem {
+            kind: "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
+            title: "Request cannot be satisfied due to temporary server capacity constraints",
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            message,
+            violated: None,
+            error: "unavailable",
+            retry_after: Some(1),
+        };
+        problem.response()
+    };
+    set_retry_after(response.headers_mut(), Some(1));
+    response
+}
+
+/// When a gRPC client may try again.
+#[derive(Clone, Copy)]
+enum Pushback {
+    Seconds(u64),
+    Never,
+}
+
+impl Pushback {
+    fn of(wait: &Wait) -> Option<Self> {
+        match wait.seconds() {
+            Some(seconds) => Some(Self::Seconds(seconds)),
+            None if wait.is_never() => Some(Self::Never),
+            None => None,
+        }
+    }
+}
+
+/// In plain ASCII, because it also goes into headers.
+fn message(wait: &Wait) -> String {
+    match wait.seconds() {
+        Some(1) => "Too many requests. Retry after 1 second.".to_owned(),
+        Some(seconds) => format!("Too many requests. Retry after {seconds} seconds."),
+        None if wait.is_never() => "This request can never be granted.".to_owned(),
+        None => "Too many requests. Try again later.".to_owned(),
+    }
+}
+
+fn quota_exceeded(
+    status: StatusCode,
+    decision: &Decision<'_>,
+    wait: &Wait,
+    message: &str,
+) -> Response<Bytes> {
+    let problem = Problem {
+        kind: "https://iana.org/assignments/http-problem-types#quota-exceeded",
+        title: "Request cannot be satisfied as assigned quota has been exceeded",
+        status,
+        message,
+        violated: Some(decision),
+        error: "rate_limited",
+        retry_after: wait.seconds(),
+    };
+    problem.response()
+}
+
+/// What the rule says. What it says wrongly is as if it had not said it; rules are checked when
+/// they are loaded.
+fn on_deny_response(
+    on_deny: &OnDeny,
+    decision: &Decision<'_>,
+    wait: &Wait,
+    message: &str,
+) -> Response<Bytes> {
+    let location = on_deny.redirect.as_ref().and_then(|to| HeaderValue::from_str(to).ok());
+    let usual = match location {
+        Some(_) => StatusCode::SEE_OTHER,
+        None => StatusCode::TOO_MANY_REQUESTS,
+    };
+    let status = on_deny.status.and_then(|code| StatusCode::from_u16(code).ok()).unwrap_or(usual);
+    let mut response = match &on_deny.body {
+        Some(body) => {
+            let written = on_deny.content_type.as_ref();
+            let content_type = written.and_then(|written| HeaderValue::from_str(written).ok());
+            let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+            respond(status, Some(content_type.unwrap_or(plain)), body.clone().into())
+        }
+        None if location.is_some() => respond(status, None, Bytes::new()),
+        None => quota_exceeded(status, decision, wait, message),
+    };
+    if let Some(location) = location {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    response
+}
+
+/// An answer that no cache keeps: it is about one caller at one moment.
+fn respond(status: StatusCode, content_type: Option<HeaderValue>, body: Bytes) -> Response<Bytes> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(content_type) = content_type {
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
+    }
+    response
+}
+
+fn set_retry_after(headers: &mut HeaderMap, seconds: Option<u64>) {
+    if let Some(seconds) = seconds {
+        let wait = Duration::from_secs(seconds);
+        headers.insert(RETRY_AFTER, RetryAfter::new(wait).to_value());
+    }
+}
+
+#[cfg(test)]
+mod tests;
