@@ -30,7 +30,9 @@ pub fn denied(
     let message = message(wait);
     let mut response = match on_deny {
         _ if grpc => grpc::response(GrpcStatus::ResourceExhausted, &message, Pushback::of(wait)),
-        Some(on_deny) => on_deny_response(on_deny, decision, wait, &message),
+        Some(on_deny) => on_deny_response(on_deny, StatusCode::TOO_MANY_REQUESTS, |status| {
+            quota_exceeded(status, decision, wait, &message)
+        }),
         None => quota_exceeded(StatusCode::TOO_MANY_REQUESTS, decision, wait, &message),
     };
     set_retry_after(response.headers_mut(), wait.seconds());
@@ -45,10 +47,28 @@ pub fn blocked(grpc: bool) -> Response<Bytes> {
     if grpc {
         return grpc::response(GrpcStatus::PermissionDenied, message, Some(Pushback::Never));
     }
+    forbidden(StatusCode::FORBIDDEN, message)
+}
+
+/// The answer to a request that does not say what a rule insists on: 403, or what the rule says
+/// instead.
+#[must_use]
+pub fn absent(on_deny: Option<&OnDeny>, grpc: bool) -> Response<Bytes> {
+    let message = "This request does not say who it is from.";
+    match on_deny {
+        _ if grpc => grpc::response(GrpcStatus::PermissionDenied, message, Some(Pushback::Never)),
+        Some(on_deny) => {
+            on_deny_response(on_deny, StatusCode::FORBIDDEN, |status| forbidden(status, message))
+        }
+        None => forbidden(StatusCode::FORBIDDEN, message),
+    }
+}
+
+fn forbidden(status: StatusCode, message: &str) -> Response<Bytes> {
     let problem = Problem {
         kind: "about:blank",
         title: "Forbidden",
-        status: StatusCode::FORBIDDEN,
+        status,
         message,
         violated: None,
         error: "forbidden",
@@ -128,15 +148,11 @@ fn quota_exceeded(
 /// they are loaded.
 fn on_deny_response(
     on_deny: &OnDeny,
-    decision: &Decision<'_>,
-    wait: &Wait,
-    message: &str,
+    usual: StatusCode,
+    usual_response: impl FnOnce(StatusCode) -> Response<Bytes>,
 ) -> Response<Bytes> {
     let location = on_deny.redirect.as_ref().and_then(|to| HeaderValue::from_str(to).ok());
-    let usual = match location {
-        Some(_) => StatusCode::SEE_OTHER,
-        None => StatusCode::TOO_MANY_REQUESTS,
-    };
+    let usual = if location.is_some() { StatusCode::SEE_OTHER } else { usual };
     let status = on_deny.status.and_then(|code| StatusCode::from_u16(code).ok()).unwrap_or(usual);
     let mut response = match &on_deny.body {
         Some(body) => {
@@ -146,7 +162,7 @@ fn on_deny_response(
             respond(status, Some(content_type.unwrap_or(plain)), body.clone().into())
         }
         None if location.is_some() => respond(status, None, Bytes::new()),
-        None => quota_exceeded(status, decision, wait, message),
+        None => usual_response(status),
     };
     if let Some(location) = location {
         response.headers_mut().insert(LOCATION, location);

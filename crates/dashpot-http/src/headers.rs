@@ -44,6 +44,24 @@ pub fn describe(decision: &Decision<'_>, wait: &Wait, config: &Headers, out: &mu
     }
 }
 
+/// [`describe`], unless somebody nearer to the work has done so: an inner layer, or the server behind
+/// a proxy. Its limit is the one that was reached, if one was.
+pub(crate) fn describe_unless_told(
+    decision: &Decision<'_>,
+    wait: &Wait,
+    config: &Headers,
+    out: &mut HeaderMap,
+) {
+    let told = |style: &HeaderStyle| match style {
+        HeaderStyle::Ietf | HeaderStyle::Draft07 => out.contains_key(RATELIMIT),
+        HeaderStyle::Draft06 => out.contains_key(draft06::LIMIT),
+        _ => out.contains_key(x_ratelimit::LIMIT),
+    };
+    if !config.styles.iter().any(told) {
+        describe(decision, wait, config, out);
+    }
+}
+
 /// Lets scripts of other origins read what [`describe`] writes, and `Retry-After`. For answers to
 /// requests with an `Origin`. What the application exposes stays exposed.
 pub fn expose(config: &Headers, out: &mut HeaderMap) {

@@ -13,18 +13,28 @@
 
 mod address;
 pub mod denial;
+mod descriptor;
 mod fields;
+mod future;
 pub mod headers;
+mod layer;
 mod request_body;
 mod response_body;
 mod retry_after;
+mod service;
+mod settle;
 mod text;
 mod wait;
 
 pub use address::{
     AddressEvidence, AddressText, ClientAddress, address_text, client_address, mask,
 };
+pub use descriptor::{HttpDescriptor, Peer};
+pub use future::ResponseFuture;
+pub use layer::RateLimitLayer;
 pub use request_body::RequestBody;
 pub use response_body::ResponseBody;
 pub use retry_after::RetryAfter;
+pub use service::RateLimit;
+pub use settle::Used;
 pub use wait::Wait;

@@ -72,7 +72,7 @@ pub use explain::Explanation;
 pub use fact::{Fact, ParseFactError};
 pub use identity::{Identity, KeyHolder, Keys, Trust};
 pub use live::{LiveRules, Reload, Watch};
-pub use plan::{Pending, Plan, Refusal, Ruling, governing};
+pub use plan::{Pending, Plan, Refusal, Ruling};
 pub use problem::{Problem, RuleErrors, Severity};
 pub use rule::{Absent, OnStoreError, Rule, Settle, Tally};
 pub use schema::schema;

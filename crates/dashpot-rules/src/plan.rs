@@ -136,14 +136,14 @@ impl<'r> Plan<'r> {
                 self.remember(check, &decision, local, ruling);
             }
         } else {
-            let governing = governing(&decision).map(PolicyStatus::policy);
+            let denier = decision.denier().map(PolicyStatus::policy);
             for ask in self.asks.iter().filter(|ask| ask.enforced) {
                 let mine =
                     |policy: &Policy| ask.policies.iter().any(|own| std::ptr::eq(own, policy));
                 if decision.denied().any(|status| mine(status.policy())) {
                     ask.rule.tally.deny();
                 }
-                if governing.is_some_and(mine) {
+                if denier.is_some_and(mine) {
                     ruling.refusal = Some(Refusal::Limited(ask.rule));
                 }
             }
@@ -204,14 +204,6 @@ impl<'r> Plan<'r> {
             }
         }
     }
-}
-
-/// The status whose wait is the decision's: the longest there is.
-#[must_use]
-pub fn governing<'d, 'r>(decision: &'d Decision<'r>) -> Option<&'d PolicyStatus<'r>> {
-    let wait = |status: &PolicyStatus<'_>| (status.is_never(), status.retry_after());
-    // Of equal ones the first.
-    decision.denied().reduce(|one, two| if wait(two) > wait(one) { two } else { one })
 }
 
 /// What came of a request.

@@ -1,5 +1,6 @@
 //! The answer.
 
+use std::cmp::Reverse;
 use std::slice;
 use std::time::Duration;
 
@@ -251,6 +252,14 @@ impl<'p> Decision<'p> {
     pub fn denied(&self) -> impl Iterator<Item = &PolicyStatus<'p>> {
         let denied = |status: &&PolicyStatus<'p>| status.denied().is_some();
         self.statuses().iter().filter(denied)
+    }
+
+    /// On a denial, the check with the longest wait among those that denied, the first of equals:
+    /// the one to wait for.
+    #[must_use]
+    pub fn denier(&self) -> Option<&PolicyStatus<'p>> {
+        // Any wait is longer than an unknown one, and never is longer than any.
+        self.denied().min_by_key(|status| Reverse((status.is_never(), status.retry_after())))
     }
 
     /// On a denial, the longest wait among those that denied. `None` if one of them can never

@@ -7,7 +7,7 @@ use super::told::until_reset;
 use super::{remaining, set_number, set_policies_by_number};
 use crate::Wait;
 
-const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
+pub(super) const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 

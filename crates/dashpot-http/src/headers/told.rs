@@ -1,6 +1,5 @@
 //! Which policy is told of, and the times that are told of it.
 
-use std::cmp::Reverse;
 use std::time::Duration;
 
 use dashpot::{Algorithm, Decision, Policy, PolicyStatus};
@@ -30,14 +29,11 @@ fn is_limited(status: &PolicyStatus<'_>) -> bool {
 /// The status that matters most to the caller: of the denier with the longest wait, else of the
 /// policy of which the smallest part remains. The first of equals.
 pub(super) fn governing<'d, 'p>(decision: &'d Decision<'p>) -> Option<&'d PolicyStatus<'p>> {
-    let limited = |status: &&PolicyStatus<'_>| is_limited(status);
-    if decision.is_allowed() {
-        let limited = decision.statuses().iter().filter(limited);
-        return limited.reduce(|one, other| if has_less_left(other, one) { other } else { one });
+    if !decision.is_allowed() {
+        return decision.denier().filter(|status| is_limited(status));
     }
-    // Any wait is longer than an unknown one, and never is longer than any.
-    let wait = |status: &&PolicyStatus<'_>| Reverse((status.is_never(), status.retry_after()));
-    decision.denied().filter(limited).min_by_key(wait)
+    let limited = decision.statuses().iter().filter(|status| is_limited(status));
+    limited.reduce(|one, other| if has_less_left(other, one) { other } else { one })
 }
 
 fn has_less_left(one: &PolicyStatus<'_>, other: &PolicyStatus<'_>) -> bool {

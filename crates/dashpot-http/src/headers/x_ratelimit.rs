@@ -8,7 +8,7 @@ use super::{remaining, set_number};
 use crate::Wait;
 use crate::wait::whole_seconds;
 
-const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+pub(super) const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 

@@ -1,0 +1,261 @@
+//! The facts of an HTTP request, and whom to believe.
+
+mod why;
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Once;
+
+use bytes::Bytes;
+use dashpot_rules::{Claims, Descriptor, Fact, Facts, Identity, KeyHolder, RuleSet, TokenRefusal};
+use http::header::{AUTHORIZATION, HOST};
+use http::{Extensions, HeaderMap, Method, Request, Uri};
+
+use crate::address::{ClientAddress, address_text, client_address, is_trusted};
+use crate::fields::{self, ContentKind};
+
+/// Who connected: for servers that know it and are neither axum nor tonic. To be put into a
+/// request's extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer(pub SocketAddr);
+
+/// It is said once: a server that lacks it lacks it for every request.
+static NO_PEER: Once = Once::new();
+
+/// The facts of an HTTP request.
+///
+/// `user`, `api_key` and `tier` are there only if there is a reason to believe them: the application
+/// said so ([`Facts`] in the request's extensions), the key is in the key file, a token was verified,
+/// or the peer is a trusted proxy.
+#[derive(Debug)]
+pub struct HttpDescriptor<'r> {
+    rules: &'r RuleSet,
+    method: &'r Method,
+    uri: &'r Uri,
+    headers: &'r HeaderMap,
+    extensions: &'r Extensions,
+    body: Option<&'r Bytes>,
+    address: OnceCell<Option<ClientAddress<'r>>>,
+    holder: OnceCell<Option<&'r KeyHolder>>,
+    claims: OnceCell<Option<Result<Claims, TokenRefusal>>>,
+}
+
+impl<'r> HttpDescriptor<'r> {
+    /// The facts of this request; of its body, if that was read.
+    #[must_use]
+    pub fn new<B>(rules: &'r RuleSet, request: &'r Request<B>, body: Option<&'r Bytes>) -> Self {
+        Self {
+            rules,
+            method: request.method(),
+            uri: request.uri(),
+            headers: request.headers(),
+            extensions: request.extensions(),
+            body,
+            address: OnceCell::new(),
+            holder: OnceCell::new(),
+            claims: OnceCell::new(),
+        }
+    }
+
+    fn identity(&self) -> &'r Identity {
+        self.rules.identity()
+    }
+
+    /// What the application said.
+    fn told(&self) -> Option<&'r Facts> {
+        self.extensions.get()
+    }
+
+    /// Who connected.
+    fn peer(&self) -> Option<IpAddr> {
+        let peer = self.extensions.get::<Peer>().map(|peer| peer.0.ip());
+        #[cfg(feature = "axum")]
+        let peer = peer.or_else(|| {
+            let info = self.extensions.get::<axum::extract::ConnectInfo<SocketAddr>>()?;
+            Some(info.0.ip())
+        });
+        #[cfg(feature = "tonic")]
+        let peer = peer.or_else(|| {
+            let info = self.extensions.get::<tonic::transport::server::TcpConnectInfo>()?;
+            Some(info.remote_addr()?.ip())
+        });
+        peer
+    }
+
+    /// Whether who connected is believed about others.
+    fn is_trusted(&self) -> bool {
+        is_trusted(&self.identity().trust, self.peer())
+    }
+
+    fn client(&self) -> Option<ClientAddress<'r>> {
+        *self.address.get_or_init(|| {
+            let peer = self.peer();
+            if peer.is_none() {
+                NO_PEER.call_once(|| {
+                    tracing::warn!(
+                        "a rule counts by `ip`, and nobody says who connected: all callers count \
+                         as one. With axum, serve by \
+                         `into_make_service_with_connect_info::<SocketAddr>()`; elsewhere, put a \
+                         `dashpot_http::Peer` into the request's extensions"
+                    );
+                });
+            }
+            client_address(self.identity(), peer, self.headers)
+        })
+    }
+
+    /// Whose key it is that the request came with, if it was handed out.
+    fn holder(&self) -> Option<&'r KeyHolder> {
+        *self.holder.get_or_init(|| {
+            let identity = self.identity();
+            if identity.keys.is_empty() {
+                return None;
+            }
+            identity.keys.holder(&self.raw(identity.api_key.as_ref()?)?)
+        })
+    }
+
+    /// What the token says, if there is one.
+    fn claims(&self) -> Option<&Result<Claims, TokenRefusal>> {
+        let verify = || {
+            let tokens = self.rules.tokens()?;
+            let source = &self.identity().token;
+            let token = self.raw(source)?;
+            let token = std::str::from_utf8(&token).ok()?;
+            let is_bearer = *source == Fact::Header(AUTHORIZATION.as_str().to_owned());
+            let token = if is_bearer { bearer(token)? } else { token };
+            Some(tokens.claims(token))
+        };
+        self.claims.get_or_init(verify).as_ref()
+    }
+
+    /// What a part of the request says, whoever wrote it.
+    fn raw(&self, fact: &Fact) -> Option<Cow<'r, [u8]>> {
+        match fact {
+            Fact::Method => Some(Cow::Borrowed(self.method.as_str().as_bytes())),
+            Fact::Path => Some(Cow::Borrowed(self.uri.path().as_bytes())),
+            Fact::Host => self.host(),
+            Fact::Header(name) => header(self.headers, name),
+            Fact::Cookie(name) => fields::cookie_field(self.headers, name).map(borrowed),
+            Fact::Query(name) => fields::query_field(self.uri.query()?, name).map(bytes),
+            Fact::Json(name) if self.kind() == ContentKind::Json => {
+                fields::json_field(self.body?, name).map(|text| bytes(Cow::Owned(text)))
+            }
+            Fact::Form(name) if self.kind() == ContentKind::Form => {
+                fields::form_field(self.body?, name).map(|text| bytes(Cow::Owned(text)))
+            }
+            _ => None,
+        }
+    }
+
+    fn kind(&self) -> ContentKind {
+        fields::content_kind(self.headers)
+    }
+
+    /// The host that was asked for, without port, in lower case.
+    fn host(&self) -> Option<Cow<'r, [u8]>> {
+        // What the request is addressed to comes first; only if that says nothing is there a header.
+        let host = match self.uri.host() {
+            Some(host) => host,
+            None => {
+                let host = self.headers.get(HOST)?.to_str().ok()?;
+                let port =
+                    host.rfind(':').filter(|colon| !host.get(*colon..).is_some_and(in_brackets));
+                port.and_then(|colon| host.get(..colon)).unwrap_or(host)
+            }
+        };
+        if host.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return Some(Cow::Owned(host.to_ascii_lowercase().into_bytes()));
+        }
+        Some(borrowed(host))
+    }
+
+    /// A fact that needs a reason to be believed, where it is told.
+    fn believed(&self, source: Option<&Fact>) -> Option<Cow<'_, [u8]>> {
+        match source? {
+            Fact::Jwt(claim) => self.claim(claim),
+            source if self.is_trusted() => self.raw(source).filter(|value| !value.is_empty()),
+            _ => None,
+        }
+    }
+
+    fn claim(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        let claims = self.claims()?.as_ref().ok()?;
+        claims.get(name).map(bytes)
+    }
+}
+
+impl Descriptor for HttpDescriptor<'_> {
+    fn fact(&self, fact: &Fact) -> Option<Cow<'_, [u8]>> {
+        if let Some(told) = self.told()
+            && let Some(value) = told.get(fact)
+        {
+            return Some(borrowed(value));
+        }
+        let identity = self.identity();
+        match fact {
+            Fact::Ip => {
+                let text = address_text(self.client()?.address, identity.ipv6_prefix);
+                Some(Cow::Owned(text.as_str().as_bytes().to_vec()))
+            }
+            Fact::User => {
+                let user = self.believed(identity.user.as_ref());
+                user.or_else(|| self.holder()?.user.as_deref().map(borrowed))
+            }
+            Fact::Tier => {
+                let tier = self.believed(identity.tier.as_ref());
+                tier.or_else(|| self.holder()?.tier.as_deref().map(borrowed))
+            }
+            Fact::ApiKey => match self.holder() {
+                Some(_) => self.raw(identity.api_key.as_ref()?),
+                None => self.believed(identity.api_key.as_ref()),
+            },
+            Fact::Jwt(claim) => self.claim(claim),
+            _ => self.raw(fact),
+        }
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        let told = self.told().and_then(Descriptor::address);
+        told.or_else(|| Some(self.client()?.address))
+    }
+
+    fn why(&self, fact: &Fact) -> String {
+        self.reason(fact)
+    }
+}
+
+fn borrowed(text: &str) -> Cow<'_, [u8]> {
+    Cow::Borrowed(text.as_bytes())
+}
+
+fn bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    }
+}
+
+/// A header; several lines are one, as everywhere.
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<Cow<'h, [u8]>> {
+    let mut lines = headers.get_all(name).iter();
+    let first = lines.next()?.as_bytes();
+    let Some(second) = lines.next() else { return Some(Cow::Borrowed(first)) };
+    let mut all = first.to_vec();
+    for line in [second].into_iter().chain(lines) {
+        all.extend_from_slice(b", ");
+        all.extend_from_slice(line.as_bytes());
+    }
+    Some(Cow::Owned(all))
+}
+
+fn in_brackets(rest: &str) -> bool {
+    rest.contains(']')
+}
+
+/// The token after `Bearer`.
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}

@@ -1,0 +1,119 @@
+//! Settling what was charged when it is known what it cost.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use dashpot::{Cost, Reservation, Store, StoreError};
+use dashpot_rules::{Pending, Ruling, Settle};
+use http::Response;
+
+use crate::layer::Shared;
+use crate::response_body::Guard;
+
+/// What a request really cost: for a service that would rather say it in its response's extensions
+/// than in a header. Counts for rules with `settle`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Used(pub u64);
+
+/// What was charged and is to be settled.
+pub(crate) struct Charges<'r, St: Store + 'static> {
+    pending: Vec<Pending<'r>>,
+    /// Given back if the request is dropped, too: nobody is in flight then.
+    permits: Option<Permits<St>>,
+    shared: Arc<Shared<St>>,
+}
+
+impl<'r, St: Store + 'static> Charges<'r, St> {
+    pub(crate) fn new(ruling: &mut Ruling<'r>, shared: &Arc<Shared<St>>) -> Self {
+        let (mut pending, mut permits) = (Vec::new(), Vec::new());
+        for charge in ruling.take_pending() {
+            match charge.rule.settle() {
+                Settle::Release => permits.push((charge.reservation, charge.local)),
+                _ => pending.push(charge),
+            }
+        }
+        let shared = shared.clone();
+        let permits = if permits.is_empty() {
+            None
+        } else {
+            Some(Permits { held: permits, shared: shared.clone() })
+        };
+        Self { pending, permits, shared }
+    }
+
+    /// Settles what the response says, and keeps what is held until it was sent.
+    pub(crate) fn settle<B>(self, response: &Response<B>) -> Option<Guard> {
+        for charge in self.pending {
+            let used = match charge.rule.settle() {
+                Settle::ChargeOn(statuses) => {
+                    let counts = statuses.contains(&response.status().as_u16());
+                    if counts { None } else { Some(Cost::PEEK) }
+                }
+                Settle::Header(name) => used(response, name).map(Cost::new),
+                _ => None,
+            };
+            // What nobody says anything about stays charged.
+            if let Some(used) = used {
+                settle(&self.shared, charge.reservation, charge.local, used);
+            }
+        }
+        self.permits.map(|permits| Box::new(permits) as Guard)
+    }
+}
+
+/// What the response says it cost.
+fn used<B>(response: &Response<B>, header: &str) -> Option<u64> {
+    if let Some(Used(used)) = response.extensions().get() {
+        return Some(*used);
+    }
+    let written = response.headers().get(header)?;
+    let used = written.to_str().ok().and_then(|text| text.trim().parse().ok());
+    if used.is_none() {
+        tracing::warn!(header, "not a number of units; the reservation stays charged");
+    }
+    used
+}
+
+/// Permits, given back when this is dropped.
+struct Permits<St: Store + 'static> {
+    held: Vec<(Reservation, bool)>,
+    shared: Arc<Shared<St>>,
+}
+
+impl<St: Store + 'static> Drop for Permits<St> {
+    fn drop(&mut self) {
+        for (reservation, local) in self.held.drain(..) {
+            let cost = reservation.cost();
+            settle(&self.shared, reservation, local, cost);
+        }
+    }
+}
+
+/// Settles without keeping the response: at once if the store can, else in a task of its own.
+fn settle<St: Store + 'static>(
+    shared: &Arc<Shared<St>>,
+    reservation: Reservation,
+    local: bool,
+    used: Cost,
+) {
+    if local {
+        shared.local.settle_now(&reservation, used);
+        return;
+    }
+    let store = shared.store.clone();
+    let mut settling = Box::pin(async move {
+        let settled: Result<_, StoreError> = store.settle(&reservation, used).await;
+        if let Err(error) = settled {
+            tracing::warn!(%error, "could not settle; the reservation stays charged");
+        }
+    });
+    let first = Pin::new(&mut settling).poll(&mut Context::from_waker(Waker::noop()));
+    if first.is_pending() {
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(settling)),
+            Err(_) => tracing::warn!("no runtime to settle in; the reservation stays charged"),
+        }
+    }
+}
