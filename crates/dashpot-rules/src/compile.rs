@@ -20,7 +20,7 @@ use crate::read::{List, Map};
 use crate::rule::Priority;
 use crate::set::{MemorySettings, RuleSet, StoreSettings};
 use crate::source::{Source, Span, Written};
-use crate::{Fact, Headers};
+use crate::{Fact, Headers, ParseFactError};
 
 /// What is known while compiling.
 pub(crate) struct Compiler<'c> {
@@ -173,15 +173,23 @@ impl Compiler<'_> {
         self.not_empty(section.method.as_ref(), "method");
         self.not_empty(section.path.as_ref(), "path");
         self.not_empty(section.host.as_ref(), "host");
+        self.not_empty(section.without.as_ref(), "without");
         let methods = list(section.method.as_ref());
-        let mut facts = self.wanted(section.header.as_ref(), Fact::Header);
-        facts.extend(self.wanted(section.fact.as_ref(), Fact::Custom));
+        let mut facts =
+            self.wanted(section.header.as_ref(), |name| format!("header:{name}").parse());
+        facts.extend(self.wanted(section.fact.as_ref(), |name| {
+            name.parse().or_else(|_| format!("fact:{name}").parse())
+        }));
+        for Written { value: fact, span } in list(section.without.as_ref()) {
+            self.known_before_the_body(fact, span);
+        }
         Condition {
             methods: (!methods.is_empty())
                 .then(|| Methods::new(methods.iter().map(|method| method.value.clone()))),
             paths: values(section.path.as_ref()),
             hosts: values(section.host.as_ref()),
             facts,
+            without: values(section.without.as_ref()),
         }
     }
 
@@ -197,18 +205,31 @@ impl Compiler<'_> {
     fn wanted(
         &mut self,
         map: Option<&Written<Map<String>>>,
-        kind: fn(String) -> Fact,
+        parse: impl Fn(&str) -> Result<Fact, ParseFactError>,
     ) -> Vec<(Fact, Wanted)> {
         let mut facts = Vec::new();
         for (name, value) in map.map_or(&[][..], |map| &map.value.0) {
-            let fact = kind(name.value.clone()).to_string().parse::<Fact>();
-            match fact {
-                Ok(fact) if value.value == "*" => facts.push((fact, Wanted::Any)),
-                Ok(fact) => facts.push((fact, Wanted::Value(value.value.clone()))),
+            match parse(&name.value) {
+                Ok(fact) => {
+                    self.known_before_the_body(&fact, &name.span);
+                    let any = value.value == "*";
+                    let wanted = if any { Wanted::Any } else { Wanted::Value(value.value.clone()) };
+                    facts.push((fact, wanted));
+                }
                 Err(error) => self.error(&name.span, error.to_string()),
             }
         }
         facts
+    }
+
+    /// Sees that a fact is known when rules are matched: before the body is read, and for no rule in
+    /// particular.
+    fn known_before_the_body(&mut self, fact: &Fact, span: &Span) {
+        self.available(fact, span);
+        if fact.is_in_body() || matches!(fact, Fact::Param(_)) {
+            let message = format!("`{fact}` is not known when rules are matched; use it in `by`");
+            self.error(span, message);
+        }
     }
 
     /// A file another file names.

@@ -166,8 +166,10 @@ section! {
         host: List<HostPattern>,
         /// Request headers and their values; `*` is any.
         header: Map<String>,
-        /// Facts set by the application and their values; `*` is any.
+        /// Facts and their values, as in `tier`, or by a name of the application's own; `*` is any.
         fact: Map<String>,
+        /// Facts that must be absent, as in `user` for those who are not logged in.
+        without: List<Fact>,
     }
 
     /// What to answer instead of the usual 429.

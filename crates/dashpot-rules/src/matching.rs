@@ -19,8 +19,10 @@ pub(crate) struct Condition {
     pub(crate) methods: Option<Methods>,
     pub(crate) paths: Vec<PathPattern>,
     pub(crate) hosts: Vec<HostPattern>,
-    /// Headers and custom facts, and what they must be.
+    /// What must be known.
     pub(crate) facts: Vec<(Fact, Wanted)>,
+    /// What must not be known.
+    pub(crate) without: Vec<Fact>,
 }
 
 /// What a fact must be.
@@ -47,11 +49,13 @@ impl Condition {
     pub(crate) fn rest_holds(&self, method: &str, request: &impl Descriptor) -> bool {
         self.methods.as_ref().is_none_or(|methods| methods.contains(method))
             && self.facts.iter().all(|(fact, wanted)| wanted.is_met(request.fact(fact).as_deref()))
+            && self.without.iter().all(|fact| request.fact(fact).is_none())
     }
 
     /// Whether it covers all requests.
     pub(crate) fn is_everything(&self) -> bool {
         let anywhere = self.paths.is_empty() || self.paths.iter().any(PathPattern::is_everything);
-        self.methods.is_none() && anywhere && self.hosts.is_empty() && self.facts.is_empty()
+        let anybody = self.facts.is_empty() && self.without.is_empty();
+        self.methods.is_none() && anywhere && self.hosts.is_empty() && anybody
     }
 }

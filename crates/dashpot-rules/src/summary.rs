@@ -25,6 +25,9 @@ impl Condition {
                 crate::matching::Wanted::Value(value) => format!("with {fact} = {value}"),
             });
         }
+        for fact in &self.without {
+            parts.push(format!("without {fact}"));
+        }
         if parts.is_empty() { "all requests".to_owned() } else { parts.join(" ") }
     }
 }

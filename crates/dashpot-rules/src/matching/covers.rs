@@ -24,7 +24,8 @@ impl Condition {
             };
             other.facts.iter().any(same)
         });
-        methods && paths && hosts && facts
+        let without = self.without.iter().all(|fact| other.without.contains(fact));
+        methods && paths && hosts && facts && without
     }
 }
 
