@@ -120,6 +120,7 @@ fn only_one_counter(case: &Case<'_>, problems: &mut Problems) {
 
 fn one_limit_everywhere(case: &Case<'_>, problems: &mut Problems) {
     if let [rule] = case.set.rules.as_slice()
+        && case.set.priorities.is_empty()
         && rule.condition.is_everything()
         && !rule.by.is_empty()
         && let Some(span) = case.first()

@@ -12,6 +12,7 @@
 
 mod answer;
 mod check;
+mod rules;
 mod table;
 
 use std::process::ExitCode;
@@ -29,6 +30,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(check::Args),
+    Rules(rules::Args),
 }
 
 /// How the command ends.
@@ -38,7 +40,7 @@ enum Exit {
     Fine = 0,
     /// Denied.
     Denied = 1,
-    /// Wrong usage; also what the argument parser ends with.
+    /// Wrong usage or a wrong file; also what the argument parser ends with.
     Usage = 2,
     /// The answer could not be written.
     Output = 4,
@@ -47,6 +49,7 @@ enum Exit {
 fn main() -> ExitCode {
     let exit = match Cli::parse().command {
         Command::Check(args) => check::run(&args),
+        Command::Rules(args) => rules::run(&args),
     };
     ExitCode::from(exit as u8)
 }
