@@ -5,6 +5,7 @@ mod child;
 mod excess;
 mod fill;
 mod flood;
+mod layer;
 mod machine;
 mod peer;
 mod peers;
@@ -26,17 +27,19 @@ pub(crate) enum Scale {
 
 type Section = (&'static str, fn(Scale));
 
-const SECTIONS: [Section; 6] = [
+const SECTIONS: [Section; 8] = [
     ("speed", speed::report),
     ("three", speed::report_three),
     ("excess", excess::report),
     ("bytes", bytes::report),
     ("fill", fill::report),
     ("flood", flood::report),
+    ("layer", layer::report),
+    ("rules", layer::report_rules),
 ];
 
 const USAGE: &str =
-    "usage: bench [--quick | --full] [speed] [three] [excess] [bytes] [fill] [flood]
+    "usage: bench [--quick | --full] [speed] [three] [excess] [bytes] [fill] [flood] [layer] [rules]
 
   --quick   about a minute: fewer rounds, and what is rough about them shows
   --full    adds 10 million keys: twenty minutes, 5 GB of memory
