@@ -3,36 +3,88 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
+use dashpot::Store;
 use http::Response;
+use pin_project_lite::pin_project;
 
 use crate::ResponseBody;
+use crate::judgement::Sequel;
 
 type Answer<B, E> = Result<Response<ResponseBody<B>>, E>;
 
-/// The answer of a [`RateLimit`](crate::RateLimit) service to come.
-pub struct ResponseFuture<B, E> {
-    // One allocation for each request. The future of a store is of no type that has a name, and on
-    // its way through rules, store and service it borrows from itself.
-    inner: Pin<Box<dyn Future<Output = Answer<B, E>> + Send>>,
-}
-
-impl<B, E> ResponseFuture<B, E> {
-    pub(crate) fn new(future: impl Future<Output = Answer<B, E>> + Send + 'static) -> Self {
-        Self { inner: Box::pin(future) }
+pin_project! {
+    /// The answer of a [`RateLimit`](crate::RateLimit) service to come.
+    pub struct ResponseFuture<F, B, E, St>
+    where
+        St: Store,
+        St: 'static,
+    {
+        #[pin]
+        state: State<F, B, E, St>,
     }
 }
 
-impl<B, E> Future for ResponseFuture<B, E> {
+pin_project! {
+    #[project = StateProjection]
+    enum State<F, B, E, St>
+    where
+        St: Store,
+        St: 'static,
+    {
+        /// It was refused.
+        Refused { response: Option<Response<Bytes>> },
+        /// It is served.
+        Serving { #[pin] inner: F, sequel: Option<Sequel<St>> },
+        /// Its body, the store or its turn is waited for. That has no type with a name, and borrows
+        /// from itself: on the heap, which costs little beside the wait.
+        Waiting { future: Pin<Box<dyn Future<Output = Answer<B, E>> + Send>> },
+    }
+}
+
+impl<F, B, E, St: Store + 'static> ResponseFuture<F, B, E, St> {
+    pub(crate) const fn refused(response: Response<Bytes>) -> Self {
+        Self { state: State::Refused { response: Some(response) } }
+    }
+
+    pub(crate) const fn serving(inner: F, sequel: Sequel<St>) -> Self {
+        Self { state: State::Serving { inner, sequel: Some(sequel) } }
+    }
+
+    pub(crate) fn waiting(future: impl Future<Output = Answer<B, E>> + Send + 'static) -> Self {
+        Self { state: State::Waiting { future: Box::pin(future) } }
+    }
+}
+
+impl<F, B, E, St> Future for ResponseFuture<F, B, E, St>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+    St: Store + 'static,
+{
     type Output = Answer<B, E>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.inner.as_mut().poll(cx)
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().state.project() {
+            StateProjection::Refused { response } => match response.take() {
+                Some(response) => Poll::Ready(Ok(response.map(ResponseBody::made))),
+                // Asked again after its answer.
+                None => Poll::Pending,
+            },
+            StateProjection::Serving { inner, sequel } => {
+                let response = ready!(inner.poll(cx))?;
+                match sequel.take() {
+                    Some(sequel) => Poll::Ready(Ok(sequel.finish(response))),
+                    None => Poll::Pending,
+                }
+            }
+            StateProjection::Waiting { future } => future.as_mut().poll(cx),
+        }
     }
 }
 
-impl<B, E> fmt::Debug for ResponseFuture<B, E> {
+impl<F, B, E, St: Store> fmt::Debug for ResponseFuture<F, B, E, St> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture").finish_non_exhaustive()
     }

@@ -3,6 +3,7 @@
 mod draft06;
 mod draft07;
 mod ietf;
+mod lines;
 mod told;
 mod x_ratelimit;
 
@@ -12,6 +13,7 @@ use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, HeaderMap, HeaderName, HeaderV
 
 use crate::Wait;
 use crate::text::Text;
+pub(crate) use lines::{Lines, Sink};
 use told::{applied, governing};
 
 /// `RateLimit-Policy`, which all drafts share.
@@ -31,6 +33,21 @@ type Value = Text<128>;
 /// All policies that applied are listed, but those without a limit. The state is that of one: on a
 /// denial the denier with the longest wait, else the policy of which the smallest part remains.
 pub fn describe(decision: &Decision<'_>, wait: &Wait, config: &Headers, out: &mut HeaderMap) {
+    write_state(decision, wait, config, out);
+}
+
+/// Lets scripts of other origins read what [`describe`] writes, and `Retry-After`. For answers to
+/// requests with an `Origin`. What the application exposes stays exposed.
+pub fn expose(config: &Headers, out: &mut HeaderMap) {
+    write_exposed(config, out);
+}
+
+pub(crate) fn write_state(
+    decision: &Decision<'_>,
+    wait: &Wait,
+    config: &Headers,
+    out: &mut impl Sink,
+) {
     let Some(status) = governing(decision) else { return };
     for style in &config.styles {
         match style {
@@ -44,27 +61,7 @@ pub fn describe(decision: &Decision<'_>, wait: &Wait, config: &Headers, out: &mu
     }
 }
 
-/// [`describe`], unless somebody nearer to the work has done so: an inner layer, or the server behind
-/// a proxy. Its limit is the one that was reached, if one was.
-pub(crate) fn describe_unless_told(
-    decision: &Decision<'_>,
-    wait: &Wait,
-    config: &Headers,
-    out: &mut HeaderMap,
-) {
-    let told = |style: &HeaderStyle| match style {
-        HeaderStyle::Ietf | HeaderStyle::Draft07 => out.contains_key(RATELIMIT),
-        HeaderStyle::Draft06 => out.contains_key(draft06::LIMIT),
-        _ => out.contains_key(x_ratelimit::LIMIT),
-    };
-    if !config.styles.iter().any(told) {
-        describe(decision, wait, config, out);
-    }
-}
-
-/// Lets scripts of other origins read what [`describe`] writes, and `Retry-After`. For answers to
-/// requests with an `Origin`. What the application exposes stays exposed.
-pub fn expose(config: &Headers, out: &mut HeaderMap) {
+pub(crate) fn write_exposed(config: &Headers, out: &mut impl Sink) {
     if !config.expose {
         return;
     }
@@ -85,15 +82,15 @@ pub fn expose(config: &Headers, out: &mut HeaderMap) {
 }
 
 /// Sets a field, in the place of what others said.
-fn set(name: HeaderName, value: &Value, out: &mut HeaderMap) {
+fn set(name: HeaderName, value: &Value, out: &mut impl Sink) {
     // What cannot be a value is left out; nothing that we write is such.
     if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
-        out.insert(name, value);
+        out.set(name, value);
     }
 }
 
 /// Sets a field to a number.
-fn set_number(name: HeaderName, number: u64, out: &mut HeaderMap) {
+fn set_number(name: HeaderName, number: u64, out: &mut impl Sink) {
     let mut value = Value::new();
     push_integer(&mut value, number);
     set(name, &value, out);
@@ -101,7 +98,7 @@ fn set_number(name: HeaderName, number: u64, out: &mut HeaderMap) {
 
 /// Sets `RateLimit-Policy` as in drafts 06 and 07: `100;w=60, 1000;w=86400`. They have no way to
 /// say what runs by no clock.
-fn set_policies_by_number(decision: &Decision<'_>, out: &mut HeaderMap) {
+fn set_policies_by_number(decision: &Decision<'_>, out: &mut impl Sink) {
     let mut value = Value::new();
     for status in applied(decision.statuses()) {
         if let Some(window) = told::window(status) {

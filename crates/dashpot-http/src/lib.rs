@@ -17,6 +17,7 @@ mod descriptor;
 mod fields;
 mod future;
 pub mod headers;
+mod judgement;
 mod layer;
 mod request_body;
 mod response_body;

@@ -18,45 +18,53 @@ use crate::response_body::Guard;
 pub struct Used(pub u64);
 
 /// What was charged and is to be settled.
-pub(crate) struct Charges<'r, St: Store + 'static> {
-    pending: Vec<Pending<'r>>,
+pub(crate) struct Charges<St: Store + 'static> {
+    pending: Vec<Charge>,
     /// Given back if the request is dropped, too: nobody is in flight then.
     permits: Option<Permits<St>>,
     shared: Arc<Shared<St>>,
 }
 
-impl<'r, St: Store + 'static> Charges<'r, St> {
-    pub(crate) fn new(ruling: &mut Ruling<'r>, shared: &Arc<Shared<St>>) -> Self {
-        let (mut pending, mut permits) = (Vec::new(), Vec::new());
-        for charge in ruling.take_pending() {
-            match charge.rule.settle() {
-                Settle::Release => permits.push((charge.reservation, charge.local)),
-                _ => pending.push(charge),
+struct Charge {
+    reservation: Reservation,
+    settle: Settle,
+    local: bool,
+}
+
+impl<St: Store + 'static> Charges<St> {
+    /// What this ruling leaves to be settled. Mostly nothing.
+    pub(crate) fn of(ruling: &mut Ruling<'_>, shared: &Arc<Shared<St>>) -> Option<Box<Self>> {
+        let all = ruling.take_pending();
+        if all.is_empty() {
+            return None;
+        }
+        let (mut pending, mut held) = (Vec::new(), Vec::new());
+        for Pending { reservation, rule, local } in all {
+            match rule.settle() {
+                Settle::Release => held.push((reservation, local)),
+                settle => pending.push(Charge { reservation, settle: settle.clone(), local }),
             }
         }
         let shared = shared.clone();
-        let permits = if permits.is_empty() {
-            None
-        } else {
-            Some(Permits { held: permits, shared: shared.clone() })
-        };
-        Self { pending, permits, shared }
+        let permits =
+            if held.is_empty() { None } else { Some(Permits { held, shared: shared.clone() }) };
+        Some(Box::new(Self { pending, permits, shared }))
     }
 
     /// Settles what the response says, and keeps what is held until it was sent.
     pub(crate) fn settle<B>(self, response: &Response<B>) -> Option<Guard> {
-        for charge in self.pending {
-            let used = match charge.rule.settle() {
+        for Charge { reservation, settle: how, local } in self.pending {
+            let used = match how {
                 Settle::ChargeOn(statuses) => {
                     let counts = statuses.contains(&response.status().as_u16());
                     if counts { None } else { Some(Cost::PEEK) }
                 }
-                Settle::Header(name) => used(response, name).map(Cost::new),
+                Settle::Header(name) => used(response, &name).map(Cost::new),
                 _ => None,
             };
             // What nobody says anything about stays charged.
             if let Some(used) = used {
-                settle(&self.shared, charge.reservation, charge.local, used);
+                settle(&self.shared, reservation, local, used);
             }
         }
         self.permits.map(|permits| Box::new(permits) as Guard)

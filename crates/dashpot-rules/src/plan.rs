@@ -106,10 +106,10 @@ impl<'r> Plan<'r> {
     /// Asks: all that are enforced pass together, or none is charged. `local` stands in for a store
     /// that cannot answer, where a rule says so.
     pub async fn decide<S: Store>(&self, store: &S, local: &MemoryStore) -> Ruling<'r> {
-        if self.refusal.is_some() {
-            return Ruling { refusal: self.refusal, ..Ruling::default() };
+        let mut ruling = Ruling { refusal: self.refusal, ..Ruling::default() };
+        if ruling.refusal.is_some() {
+            return ruling;
         }
-        let mut ruling = Ruling::default();
         let checks: SmallVec<[Check<'r, '_>; 4]> = self.checks().collect();
         if !checks.is_empty() {
             match store.decide(&checks).await {
@@ -121,6 +121,25 @@ impl<'r> Plan<'r> {
             self.rehearse(store, &mut ruling).await;
         }
         ruling
+    }
+
+    /// [`decide`](Self::decide), if that takes no waiting. `None` if it does, and then nothing was
+    /// asked.
+    pub fn decide_at_once<S: Store>(&self, store: &S, local: &MemoryStore) -> Option<Ruling<'r>> {
+        let mut ruling = Ruling { refusal: self.refusal, ..Ruling::default() };
+        if ruling.refusal.is_some() || self.asks.is_empty() {
+            return Some(ruling);
+        }
+        // Those that only count are asked one after another: they can take their time.
+        if self.asks.iter().any(|ask| !ask.enforced) {
+            return None;
+        }
+        let checks: SmallVec<[Check<'r, '_>; 4]> = self.checks().collect();
+        match store.decide_at_once(&checks)? {
+            Ok(decision) => self.conclude(&checks, decision, false, &mut ruling),
+            Err(error) => self.go_without(&error, local, &mut ruling),
+        }
+        Some(ruling)
     }
 
     /// Draws the conclusions of a decision on these checks.

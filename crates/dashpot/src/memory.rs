@@ -239,6 +239,13 @@ impl Store for MemoryStore {
         Ok(self.decide_now(checks))
     }
 
+    fn decide_at_once<'p>(
+        &self,
+        checks: &[Check<'p, '_>],
+    ) -> Option<Result<Decision<'p>, StoreError>> {
+        Some(Ok(self.decide_now(checks)))
+    }
+
     async fn settle(&self, reservation: &Reservation, used: Cost) -> Result<Timestamp, StoreError> {
         Ok(self.settle_now(reservation, used))
     }

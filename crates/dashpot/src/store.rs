@@ -27,6 +27,16 @@ pub trait Store: Send + Sync {
         checks: &[Check<'p, '_>],
     ) -> impl Future<Output = Result<Decision<'p>, StoreError>> + Send;
 
+    /// [`decide`](Self::decide), if that takes no waiting: a request that is answered at once needs no
+    /// future to wait in. `None` if it does, and then nothing was asked.
+    fn decide_at_once<'p>(
+        &self,
+        checks: &[Check<'p, '_>],
+    ) -> Option<Result<Decision<'p>, StoreError>> {
+        let _ = checks;
+        None
+    }
+
     /// Charges what was really used: less gives the rest back, more is charged whether it fits or
     /// not, 0 gives everything back. Any amount releases a concurrency permit. Answers when.
     ///
@@ -53,6 +63,13 @@ impl<S: Store> Store for Arc<S> {
         checks: &[Check<'p, '_>],
     ) -> impl Future<Output = Result<Decision<'p>, StoreError>> + Send {
         S::decide(self, checks)
+    }
+
+    fn decide_at_once<'p>(
+        &self,
+        checks: &[Check<'p, '_>],
+    ) -> Option<Result<Decision<'p>, StoreError>> {
+        S::decide_at_once(self, checks)
     }
 
     fn settle(

@@ -1,10 +1,10 @@
 //! Draft 06 of the IETF: `RateLimit-Limit: 100`, `RateLimit-Remaining: 50`, `RateLimit-Reset: 30`.
 
 use dashpot::{Decision, PolicyStatus};
-use http::{HeaderMap, HeaderName};
+use http::HeaderName;
 
 use super::told::until_reset;
-use super::{remaining, set_number, set_policies_by_number};
+use super::{Sink, remaining, set_number, set_policies_by_number};
 use crate::Wait;
 
 pub(super) const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
@@ -15,7 +15,7 @@ pub(super) fn describe(
     decision: &Decision<'_>,
     status: &PolicyStatus<'_>,
     wait: &Wait,
-    out: &mut HeaderMap,
+    out: &mut impl Sink,
 ) {
     set_policies_by_number(decision, out);
     set_number(LIMIT, status.limit(), out);

@@ -1,17 +1,16 @@
 //! Draft 07 of the IETF: `RateLimit: limit=100, remaining=75, reset=30`.
 
 use dashpot::{Decision, PolicyStatus};
-use http::HeaderMap;
 
 use super::told::until_reset;
-use super::{RATELIMIT, Value, push_integer, remaining, set, set_policies_by_number};
+use super::{RATELIMIT, Sink, Value, push_integer, remaining, set, set_policies_by_number};
 use crate::Wait;
 
 pub(super) fn describe(
     decision: &Decision<'_>,
     status: &PolicyStatus<'_>,
     wait: &Wait,
-    out: &mut HeaderMap,
+    out: &mut impl Sink,
 ) {
     set_policies_by_number(decision, out);
     let mut value = Value::new();

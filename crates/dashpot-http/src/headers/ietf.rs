@@ -2,17 +2,16 @@
 //! `RateLimit: "burst";r=50;t=30`.
 
 use dashpot::{Decision, PolicyStatus};
-use http::HeaderMap;
 
 use super::told::{applied, until_more, window};
-use super::{POLICY, RATELIMIT, Value, push_integer, remaining, set};
+use super::{POLICY, RATELIMIT, Sink, Value, push_integer, remaining, set};
 use crate::Wait;
 
 pub(super) fn describe(
     decision: &Decision<'_>,
     status: &PolicyStatus<'_>,
     wait: &Wait,
-    out: &mut HeaderMap,
+    out: &mut impl Sink,
 ) {
     let mut value = Value::new();
     for status in applied(decision.statuses()) {

@@ -2,9 +2,9 @@
 //! `X-RateLimit-Reset: 1668447600`, when the limit is whole again.
 
 use dashpot::{Decision, PolicyStatus};
-use http::{HeaderMap, HeaderName};
+use http::HeaderName;
 
-use super::{remaining, set_number};
+use super::{Sink, remaining, set_number};
 use crate::Wait;
 use crate::wait::whole_seconds;
 
@@ -16,7 +16,7 @@ pub(super) fn describe(
     decision: &Decision<'_>,
     status: &PolicyStatus<'_>,
     wait: &Wait,
-    out: &mut HeaderMap,
+    out: &mut impl Sink,
 ) {
     set_number(LIMIT, status.limit(), out);
     set_number(REMAINING, remaining(decision, status), out);

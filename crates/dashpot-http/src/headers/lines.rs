@@ -1,0 +1,55 @@
+//! Fields on their way into a response.
+
+use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, HeaderMap, HeaderName, HeaderValue};
+use smallvec::SmallVec;
+
+use super::{RATELIMIT, draft06, x_ratelimit};
+
+/// Where fields are written.
+pub(crate) trait Sink {
+    /// In the place of what others said.
+    fn set(&mut self, name: HeaderName, value: HeaderValue);
+    /// In addition to it.
+    fn append(&mut self, name: HeaderName, value: HeaderValue);
+}
+
+impl Sink for HeaderMap {
+    fn set(&mut self, name: HeaderName, value: HeaderValue) {
+        self.insert(name, value);
+    }
+
+    fn append(&mut self, name: HeaderName, value: HeaderValue) {
+        Self::append(self, name, value);
+    }
+}
+
+/// Fields for a response that is not there yet.
+#[derive(Default)]
+pub(crate) struct Lines(SmallVec<[(HeaderName, HeaderValue); 4]>);
+
+impl Sink for Lines {
+    fn set(&mut self, name: HeaderName, value: HeaderValue) {
+        self.0.push((name, value));
+    }
+
+    fn append(&mut self, name: HeaderName, value: HeaderValue) {
+        self.0.push((name, value));
+    }
+}
+
+impl Lines {
+    /// Writes them, unless somebody nearer to the work has told of limits: an inner layer, or the
+    /// server behind a proxy. Its limit is the one that was reached, if one was.
+    pub(crate) fn write(self, out: &mut HeaderMap) {
+        let is_told = [RATELIMIT, draft06::LIMIT, x_ratelimit::LIMIT]
+            .iter()
+            .any(|name| self.0.iter().any(|(own, _)| own == name) && out.contains_key(name));
+        for (name, value) in self.0 {
+            if name == ACCESS_CONTROL_EXPOSE_HEADERS {
+                out.append(name, value);
+            } else if !is_told {
+                out.insert(name, value);
+            }
+        }
+    }
+}
