@@ -32,6 +32,8 @@ pub(crate) trait Read: Sized {
 pub(crate) struct Reader<'p> {
     pub(crate) source: usize,
     pub(crate) problems: &'p mut Problems,
+    /// Whether nothing of the source may be told.
+    is_secret: bool,
 }
 
 impl Reader<'_> {
@@ -75,7 +77,9 @@ impl Reader<'_> {
     /// Notes a key that nobody knows.
     pub(crate) fn unknown(&mut self, key: &str, span: Range<usize>, known: &[&str]) {
         let span = self.span(span);
-        let found = self.problems.error(&span, format!("unknown key `{key}`"));
+        let message =
+            if self.is_secret { "unknown key".to_owned() } else { format!("unknown key `{key}`") };
+        let found = self.problems.error(&span, message);
         let likely = did_you_mean(key, known.iter().copied());
         found.hint(likely.unwrap_or_else(|| format!("known here: {}", known.join(", "))));
     }
@@ -88,7 +92,8 @@ pub(crate) fn read_file<T: Read>(
     problems: &mut Problems,
 ) -> Option<T> {
     let text = sources.get(source).map(Source::text).unwrap_or_default();
-    let mut reader = Reader { source, problems };
+    let is_secret = sources.get(source).is_some_and(Source::is_secret);
+    let mut reader = Reader { source, problems, is_secret };
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let at = error.span().unwrap_or_default();

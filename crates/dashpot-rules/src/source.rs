@@ -22,6 +22,10 @@ impl Source {
         Self { is_secret: true, ..Self::new(name, text) }
     }
 
+    pub(crate) const fn is_secret(&self) -> bool {
+        self.is_secret
+    }
+
     /// The name by which errors call it.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -96,9 +100,18 @@ impl Place {
 }
 
 /// What of a file's text may be sent to a terminal: no control characters, tabs as one space so that
-/// what is below stays below.
+/// what is below stays below; and no passwords, which may be in a URL.
 fn printable(line: &str) -> String {
-    line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("://") {
+        let url = after.split(['"', '\'', ' ']).next().unwrap_or_default();
+        let (user, _) = url.rsplit_once('@').unwrap_or_default();
+        shown.extend([before, "://", &"*".repeat(user.chars().count())]);
+        rest = after.get(user.len()..).unwrap_or_default();
+    }
+    shown.push_str(rest);
+    shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn floor_boundary(text: &str, index: usize) -> usize {
