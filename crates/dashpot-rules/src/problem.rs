@@ -104,6 +104,9 @@ impl fmt::Display for RuleErrors {
 
 impl Error for RuleErrors {}
 
+/// The most that is told at once.
+const TOLD_MAX: usize = 100;
+
 /// What was found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Problems(Vec<Found>);
@@ -155,6 +158,14 @@ impl Problems {
             self.0.retain(|found| found.severity == Severity::Error);
         }
         self.0.sort_by_key(|found| (found.span.source, found.span.bytes.start));
+        // Nobody reads more, and a file may be nothing but mistakes.
+        let left_out = self.0.len().saturating_sub(TOLD_MAX);
+        self.0.truncate(TOLD_MAX);
+        if left_out > 0
+            && let Some(last) = self.0.last_mut()
+        {
+            last.hint = Some(format!("and {left_out} more like these"));
+        }
         let place = |found: Found| {
             let mut place = Place::of(&found.span, sources);
             if found.is_hidden {

@@ -71,7 +71,7 @@ pub struct Place {
     pub line: usize,
     /// The character of the line, counted from 1.
     pub column: usize,
-    /// What the line says, fit to be printed. Empty if others should not read it.
+    /// What the line says, fit to be printed. Empty if others should not read it, or it is too long.
     pub excerpt: String,
     /// How many of its characters are meant; at least 1.
     pub width: usize,
@@ -93,11 +93,18 @@ impl Place {
             file: file.to_owned(),
             line: before.matches('\n').count() + 1,
             column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
-            excerpt: if is_secret { String::new() } else { printable(line) },
+            excerpt: if is_secret || line.len() > LINE_MAX {
+                String::new()
+            } else {
+                printable(line)
+            },
             width: meant.unwrap_or_default().chars().count().max(1),
         }
     }
 }
+
+/// Lines longer than this, in bytes, show no one where to look.
+const LINE_MAX: usize = 1000;
 
 /// What of a file's text may be sent to a terminal: no control characters, tabs as one space so that
 /// what is below stays below; and no passwords, which may be in a URL.
