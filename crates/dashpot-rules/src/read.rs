@@ -233,6 +233,9 @@ macro_rules! section {
                 $(#[doc = $doc])+
                 pub(crate) $key: Option<$crate::source::Written<$kind>>,
             )+
+            /// What is written, but not so that it could be read.
+            #[allow(dead_code, reason = "few sections ask")]
+            pub(crate) misread: Vec<&'static str>,
         }
 
         impl $crate::read::Read for $name {
@@ -250,7 +253,14 @@ macro_rules! section {
                     match key.get_ref().as_ref() {
                         $(
                             known if known == $crate::read::plain(stringify!($key)) => {
-                                section.$key = $crate::read::Read::read(value, reader);
+                                // Where the syntax is wrong, there may be a value of no length that
+                                // nobody wrote.
+                                if !value.span().is_empty() {
+                                    section.$key = $crate::read::Read::read(value, reader);
+                                }
+                                if section.$key.is_none() {
+                                    section.misread.push($crate::read::plain(stringify!($key)));
+                                }
                             }
                         )+
                         unknown => reader.unknown(unknown, key.span(), KEYS),
