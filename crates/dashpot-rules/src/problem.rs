@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::live::Seen;
 use crate::source::{Place, Source, Span};
 
 /// How bad it is.
@@ -82,19 +83,23 @@ impl fmt::Display for Problem {
 
 /// Everything that is wrong with a rule file, in the order of its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RuleErrors(Vec<Problem>);
+pub struct RuleErrors {
+    problems: Vec<Problem>,
+    /// The files that were named, in which the mistake may be.
+    pub(crate) named: Vec<Seen>,
+}
 
 impl RuleErrors {
     /// All of them; there is at least one.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
-        &self.0
+        &self.problems
     }
 }
 
 impl fmt::Display for RuleErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.0.iter().enumerate() {
+        for (index, problem) in self.problems.iter().enumerate() {
             let separator = if index == 0 { "" } else { "\n\n" };
             write!(f, "{separator}{problem}")?;
         }
@@ -174,7 +179,7 @@ impl Problems {
             Problem { severity: found.severity, place, message: found.message, hint: found.hint }
         };
         let problems = self.0.into_iter().map(place).collect();
-        if failed { Err(RuleErrors(problems)) } else { Ok(problems) }
+        if failed { Err(RuleErrors { problems, named: Vec::new() }) } else { Ok(problems) }
     }
 }
 

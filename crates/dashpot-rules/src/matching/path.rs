@@ -149,7 +149,8 @@ fn is_normal(path: &str) -> bool {
     let mut last = 0;
     for &byte in path.as_bytes() {
         // Something that begins with a dot might be `.` or `..`; it costs little to look.
-        if byte == b'%' || !byte.is_ascii_graphic() || (last == b'/' && matches!(byte, b'/' | b'.')) {
+        if byte == b'%' || !byte.is_ascii_graphic() || (last == b'/' && matches!(byte, b'/' | b'.'))
+        {
             return false;
         }
         last = byte;
