@@ -48,16 +48,16 @@ impl Wish {
     /// By the words of the documentation, one after the other.
     fn is_met(&self, request: &Request) -> bool {
         let has = |wanted: &str| request.headers.iter().any(|(name, _)| *name == wanted);
-        let preflight = request.method == "OPTIONS"
-            && has("origin")
-            && has("access-control-request-method");
+        let preflight =
+            request.method == "OPTIONS" && has("origin") && has("access-control-request-method");
         if preflight && !self.methods.contains(&"OPTIONS") {
             return false;
         }
         let method = self.methods.is_empty()
             || self.methods.contains(&request.method)
             || (request.method == "HEAD" && self.methods.contains(&"GET"));
-        let path = self.paths.is_empty() || self.paths.iter().any(|p| path_matches(p, &request.path));
+        let path =
+            self.paths.is_empty() || self.paths.iter().any(|p| path_matches(p, &request.path));
         let host = self.hosts.is_empty()
             || request.host.is_some_and(|host| self.hosts.iter().any(|h| host_matches(h, host)));
         let headers = self.headers.iter().all(|(name, wanted)| {
@@ -136,15 +136,13 @@ fn wish() -> impl Strategy<Value = Wish> {
 }
 
 fn request() -> impl Strategy<Value = Request> {
-    (methods(), path(&["a", "b", "login", "c"]), prop::option::of(hosts()), headers()).prop_map(
-        |(method, path, host, headers)| Request { method, path, host, headers },
-    )
+    (methods(), path(&["a", "b", "login", "c"]), prop::option::of(hosts()), headers())
+        .prop_map(|(method, path, host, headers)| Request { method, path, host, headers })
 }
 
 fn facts(request: &Request) -> Facts {
-    let mut facts = Facts::new()
-        .with(Fact::Method, request.method)
-        .with(Fact::Path, request.path.as_str());
+    let mut facts =
+        Facts::new().with(Fact::Method, request.method).with(Fact::Path, request.path.as_str());
     if let Some(host) = request.host {
         facts = facts.with(Fact::Host, host);
     }
@@ -237,8 +235,19 @@ proptest! {
 fn there_is_no_way_around_a_path() {
     let set = login();
     for path in [
-        "/login", "//login", "/login/", "/login//", "/%6cogin", "/%6Cogin", "/a/../login",
-        "/./login", "/../login", "/a/b/../../login", "/%2e/login", "/a/%2E%2E/login", "///./login/.",
+        "/login",
+        "//login",
+        "/login/",
+        "/login//",
+        "/%6cogin",
+        "/%6Cogin",
+        "/a/../login",
+        "/./login",
+        "/../login",
+        "/a/b/../../login",
+        "/%2e/login",
+        "/a/%2E%2E/login",
+        "///./login/.",
     ] {
         assert_eq!(found(&set, &at(path)), ["login"], "{path}");
     }

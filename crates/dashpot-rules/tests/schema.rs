@@ -61,7 +61,8 @@ fn tables_have_the_keys_that_are_known_and_no_other() {
 #[test]
 fn every_key_is_described() {
     visit(&schema(), "", &mut |path, schema| {
-        for (key, value) in schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+        for (key, value) in
+            schema.get("properties").and_then(Value::as_object).into_iter().flatten()
         {
             let text = value["description"].as_str().unwrap_or_default();
             assert!(text.len() > 5 && text.ends_with('.'), "{path}.{key}: {text:?}");

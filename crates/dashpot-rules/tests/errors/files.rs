@@ -22,12 +22,6 @@ fn mistakes_are_told_file_by_file() {
     2 | name = "api"
       |        ^^^^^
 
-    20-two.toml:2:8: error: this rule has no limits
-      |
-    2 | name = "api"
-      |        ^^^^^
-      = write limits = ["100/min"], or tiers.free = ["60/min"]
-
     20-two.toml:3:14: error: `sec.` is not a unit of time; use s, min, h, day, week, month or year
       |
     3 | limits = ["5/sec."]

@@ -24,9 +24,11 @@ fn errors(keys: &str) -> String {
 
 #[test]
 fn a_key_in_the_clear_is_told_by_its_place_only() {
-    let told = errors(r#"
+    let told = errors(
+        r#"
         sk_live_hunter2 = { user = "alice", tier = "pro" }
-    "#);
+    "#,
+    );
     assert!(!told.contains("hunter2"), "{told}");
     assert_snapshot!(told, @"
     keys.toml:1:1: error: keys are listed by their SHA-256, 64 digits

@@ -51,12 +51,6 @@ fn limits_that_are_none_are_told_to_the_letter() {
             "",
         ]
     "#), @r#"
-    dashpot.toml:2:8: error: this rule has no limits
-      |
-    2 | name = "api"
-      |        ^^^^^
-      = write limits = ["100/min"], or tiers.free = ["60/min"]
-
     dashpot.toml:4:9: error: `fortnight` is not a unit of time; use s, min, h, day, week, month or year
       |
     4 |     "10/fortnight",

@@ -6,20 +6,24 @@ use crate::errors;
 
 #[test]
 fn a_store_of_a_wrong_scheme_is_told_without_its_password() {
-    let told = errors(r#"
+    let told = errors(
+        r#"
         [store]
         url = "http://user:hunter2@cache.internal:6379"
-    "#);
+    "#,
+    );
     assert!(!told.contains("hunter2"), "{told}");
     assert_snapshot!(told, @"dashpot.toml:2:7: error: a store is a redis://, rediss://, redis-cluster:// or redis-sentinel:// URL");
 }
 
 #[test]
 fn a_store_among_others_is_told_without_any_password() {
-    let told = errors(r#"
+    let told = errors(
+        r#"
         [store]
         url = ["redis://:hunter2@a", "htp://:hunter3@b"]
-    "#);
+    "#,
+    );
     assert!(!told.contains("hunter"), "{told}");
 }
 
@@ -40,11 +44,13 @@ fn another_mistake_in_the_line_of_a_store_tells_no_password() {
 
 #[test]
 fn a_secret_that_is_listed_in_the_clear_is_not_told() {
-    let told = errors(r#"
+    let told = errors(
+        r#"
         [block]
         api_key = ["sk-live-hunter2"]
         "header:authorization" = ["Bearer hunter2"]
-    "#);
+    "#,
+    );
     assert!(!told.contains("hunter2"), "{told}");
     assert_snapshot!(told, @"
     dashpot.toml:2:12: error: secrets are listed by their SHA-256, 64 digits

@@ -145,7 +145,8 @@ fn a_rule_may_refuse_those_who_lack_a_fact_and_charge_nobody() {
 
 #[test]
 fn a_shadow_refuses_nobody_who_lacks_a_fact() {
-    let file = "[[rule]]\nname = 'r'\nby = 'user'\nlimits = '1/min'\nabsent = 'deny'\nshadow = true";
+    let file =
+        "[[rule]]\nname = 'r'\nby = 'user'\nlimits = '1/min'\nabsent = 'deny'\nshadow = true";
     let world = World::new(file);
     assert_eq!(world.passes(&Facts::new()), 100);
 }
@@ -170,10 +171,7 @@ fn a_parameter_of_the_path_is_a_fact() {
     // Nor does another way to write it help.
     assert_eq!(world.ask(&at("//users/%38/")), crate::limited("r"));
     // A fact of that name that somebody sets is another one.
-    assert_eq!(
-        world.ask(&at("/users/8").with(Fact::Param("id".into()), "9")),
-        crate::limited("r"),
-    );
+    assert_eq!(world.ask(&at("/users/8").with(Fact::Param("id".into()), "9")), crate::limited("r"),);
 }
 
 #[test]

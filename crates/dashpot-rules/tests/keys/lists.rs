@@ -67,9 +67,13 @@ fn secrets_are_listed_by_their_hash() {
 
 #[test]
 fn other_facts_are_listed_by_their_values() {
-    let world = world("[block]\n'header:user-agent' = ['bad bot']\n[allow]\n'fact:tenant' = 'acme'");
+    let world =
+        world("[block]\n'header:user-agent' = ['bad bot']\n[allow]\n'fact:tenant' = 'acme'");
     let agent = Fact::Header("user-agent".into());
-    assert_eq!(world.ask(&ip("1.1.1.1").with(agent.clone(), "bad bot")), blocked("header:user-agent"));
+    assert_eq!(
+        world.ask(&ip("1.1.1.1").with(agent.clone(), "bad bot")),
+        blocked("header:user-agent")
+    );
     assert_eq!(world.ask(&ip("1.1.1.1").with(agent, "bad bots")), Answer::Allowed);
     assert_eq!(world.passes(&ip("1.1.1.1").set("tenant", "acme")), 100);
     assert_ne!(world.ask(&ip("1.1.1.1")), Answer::Allowed);

@@ -43,8 +43,14 @@ limits = '5/s'
 
 fn request(secret: &str) -> Facts {
     let texts = [
-        "cookie:sid", "header:authorization", "header:x-api-key", "query:token",
-        "query:access_token", "json:password", "form:secret", "header:x-session-id",
+        "cookie:sid",
+        "header:authorization",
+        "header:x-api-key",
+        "query:token",
+        "query:access_token",
+        "json:password",
+        "form:secret",
+        "header:x-session-id",
         "header:x-internal-token",
     ];
     let facts = Facts::new().api_key(secret).with(Fact::Path, format!("/reset/{secret}"));

@@ -103,9 +103,8 @@ fn a_share_of_the_keys_is_enforced_and_always_the_same() {
 
 #[test]
 fn keys_that_are_not_enforced_are_counted() {
-    let world = World::new(
-        "[[rule]]\nname = 'r'\nby = 'user'\nlimits = '1/min'\nenforce_percent = 50",
-    );
+    let world =
+        World::new("[[rule]]\nname = 'r'\nby = 'user'\nlimits = '1/min'\nenforce_percent = 50");
     let mut refused = 0;
     for number in 0..200 {
         let request = Facts::new().user(format!("user-{number}"));

@@ -110,7 +110,8 @@ fn a_shadow_refuses_nothing_when_the_store_is_dead() {
 #[test]
 fn a_dead_store_is_asked_once_for_a_request() {
     // Each question may take as long as the deadline allows.
-    let shadows: String = (0..5).map(|n| rule(&format!("s{n}"), "local") + "shadow = true\n").collect();
+    let shadows: String =
+        (0..5).map(|n| rule(&format!("s{n}"), "local") + "shadow = true\n").collect();
     let world = World::new(&(rule("r", "allow") + &shadows));
     let (request, dead) = (Facts::new(), Dead::default());
     let plan = world.rules.select(&request).plan(&request);
