@@ -39,8 +39,13 @@ pub(crate) fn compile(sources: Vec<Source>, directory: &Path) -> Result<RuleSet,
     let mut compiler =
         Compiler { sources, directory, problems, files: Vec::new(), has_tokens: false };
     let set = compiler.rule_set(&config);
-    let advice = compiler.problems.conclude(&compiler.sources)?;
-    Ok(RuleSet { advice, files: compiler.files, ..set })
+    match compiler.problems.conclude(&compiler.sources) {
+        Ok(advice) => Ok(RuleSet { advice, files: compiler.files, ..set }),
+        Err(mut errors) => {
+            errors.named = compiler.files;
+            Err(errors)
+        }
+    }
 }
 
 impl Compiler<'_> {
@@ -246,6 +251,7 @@ impl Compiler<'_> {
                 Some(content)
             }
             Err(error) => {
+                self.files.push(Seen::missing(path));
                 self.error(&name.span, format!("cannot read `{}`: {error}", name.value));
                 None
             }

@@ -97,7 +97,11 @@ impl Fact {
     pub fn is_secret(&self) -> bool {
         match self {
             Self::ApiKey | Self::Cookie(_) => true,
-            Self::Header(name) | Self::Query(name) | Self::Json(name) | Self::Form(name) => {
+            Self::Header(name)
+            | Self::Query(name)
+            | Self::Param(name)
+            | Self::Json(name)
+            | Self::Form(name) => {
                 let name = name.to_ascii_lowercase();
                 SECRETS.iter().any(|secret| name.contains(secret))
             }

@@ -117,6 +117,13 @@ impl LiveRules {
                     Err(error) => {
                         // Said once, until something is different.
                         settled = now;
+                        if let LoadError::Rules(errors) = &error {
+                            // What they name may be put right without a change of theirs.
+                            let is_new =
+                                |named: &Seen| !settled.iter().any(|seen| seen.path == named.path);
+                            let new = errors.named.iter().filter(|named| is_new(named)).cloned();
+                            settled.extend(new.collect::<Vec<_>>());
+                        }
                         report(Err(error));
                     }
                 }
@@ -173,6 +180,10 @@ pub(crate) struct Seen {
 impl Seen {
     pub(crate) fn new(path: PathBuf, content: &[u8]) -> Self {
         Self { path, content: Some(xxh3_64(content)) }
+    }
+
+    pub(crate) const fn missing(path: PathBuf) -> Self {
+        Self { path, content: None }
     }
 
     /// How all files look now: those of the rules, and those that were named when they were read.

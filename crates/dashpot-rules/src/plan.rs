@@ -114,7 +114,11 @@ impl<'r> Plan<'r> {
         if !checks.is_empty() {
             match store.decide(&checks).await {
                 Ok(decision) => self.conclude(&checks, decision, false, &mut ruling),
-                Err(error) => self.go_without(&error, local, &mut ruling),
+                Err(error) => {
+                    self.go_without(&error, local, &mut ruling);
+                    // To be asked again would take its time again.
+                    return ruling;
+                }
             }
         }
         if ruling.refusal.is_none() {
@@ -219,7 +223,10 @@ impl<'r> Plan<'r> {
                     }
                 }
                 Ok(_) => ask.rule.tally.would_deny(),
-                Err(error) => tracing::debug!(%error, "the store did not answer"),
+                Err(error) => {
+                    tracing::debug!(%error, "the store did not answer");
+                    return;
+                }
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::live::Seen;
 use crate::source::{Place, Source, Span};
 
 /// How bad it is.
@@ -82,19 +83,23 @@ impl fmt::Display for Problem {
 
 /// Everything that is wrong with a rule file, in the order of its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RuleErrors(Vec<Problem>);
+pub struct RuleErrors {
+    problems: Vec<Problem>,
+    /// The files that were named, in which the mistake may be.
+    pub(crate) named: Vec<Seen>,
+}
 
 impl RuleErrors {
     /// All of them; there is at least one.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
-        &self.0
+        &self.problems
     }
 }
 
 impl fmt::Display for RuleErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.0.iter().enumerate() {
+        for (index, problem) in self.problems.iter().enumerate() {
             let separator = if index == 0 { "" } else { "\n\n" };
             write!(f, "{separator}{problem}")?;
         }
@@ -103,6 +108,9 @@ impl fmt::Display for RuleErrors {
 }
 
 impl Error for RuleErrors {}
+
+/// The most that is told at once.
+const TOLD_MAX: usize = 100;
 
 /// What was found so far.
 #[derive(Debug, Default)]
@@ -155,6 +163,14 @@ impl Problems {
             self.0.retain(|found| found.severity == Severity::Error);
         }
         self.0.sort_by_key(|found| (found.span.source, found.span.bytes.start));
+        // Nobody reads more, and a file may be nothing but mistakes.
+        let left_out = self.0.len().saturating_sub(TOLD_MAX);
+        self.0.truncate(TOLD_MAX);
+        if left_out > 0
+            && let Some(last) = self.0.last_mut()
+        {
+            last.hint = Some(format!("and {left_out} more like these"));
+        }
         let place = |found: Found| {
             let mut place = Place::of(&found.span, sources);
             if found.is_hidden {
@@ -163,7 +179,7 @@ impl Problems {
             Problem { severity: found.severity, place, message: found.message, hint: found.hint }
         };
         let problems = self.0.into_iter().map(place).collect();
-        if failed { Err(RuleErrors(problems)) } else { Ok(problems) }
+        if failed { Err(RuleErrors { problems, named: Vec::new() }) } else { Ok(problems) }
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) trait Read: Sized {
 pub(crate) struct Reader<'p> {
     pub(crate) source: usize,
     pub(crate) problems: &'p mut Problems,
+    /// Whether nothing of the source may be told.
+    is_secret: bool,
 }
 
 impl Reader<'_> {
@@ -75,7 +77,9 @@ impl Reader<'_> {
     /// Notes a key that nobody knows.
     pub(crate) fn unknown(&mut self, key: &str, span: Range<usize>, known: &[&str]) {
         let span = self.span(span);
-        let found = self.problems.error(&span, format!("unknown key `{key}`"));
+        let message =
+            if self.is_secret { "unknown key".to_owned() } else { format!("unknown key `{key}`") };
+        let found = self.problems.error(&span, message);
         let likely = did_you_mean(key, known.iter().copied());
         found.hint(likely.unwrap_or_else(|| format!("known here: {}", known.join(", "))));
     }
@@ -88,7 +92,8 @@ pub(crate) fn read_file<T: Read>(
     problems: &mut Problems,
 ) -> Option<T> {
     let text = sources.get(source).map(Source::text).unwrap_or_default();
-    let mut reader = Reader { source, problems };
+    let is_secret = sources.get(source).is_some_and(Source::is_secret);
+    let mut reader = Reader { source, problems, is_secret };
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let at = error.span().unwrap_or_default();
@@ -228,6 +233,9 @@ macro_rules! section {
                 $(#[doc = $doc])+
                 pub(crate) $key: Option<$crate::source::Written<$kind>>,
             )+
+            /// What is written, but not so that it could be read.
+            #[allow(dead_code, reason = "few sections ask")]
+            pub(crate) misread: Vec<&'static str>,
         }
 
         impl $crate::read::Read for $name {
@@ -245,7 +253,14 @@ macro_rules! section {
                     match key.get_ref().as_ref() {
                         $(
                             known if known == $crate::read::plain(stringify!($key)) => {
-                                section.$key = $crate::read::Read::read(value, reader);
+                                // Where the syntax is wrong, there may be a value of no length that
+                                // nobody wrote.
+                                if !value.span().is_empty() {
+                                    section.$key = $crate::read::Read::read(value, reader);
+                                }
+                                if section.$key.is_none() {
+                                    section.misread.push($crate::read::plain(stringify!($key)));
+                                }
                             }
                         )+
                         unknown => reader.unknown(unknown, key.span(), KEYS),

@@ -9,15 +9,19 @@ use crate::Fact;
 /// Values longer than this are hashed, or a caller could make keys of any length.
 const VALUE_MAX: usize = 128;
 
+/// How a hash begins.
+const HASHED: &str = "sha256:";
+
 /// A value as it may go into keys, logs and metrics.
 pub(crate) fn presentable<'v>(fact: &Fact, value: Cow<'v, [u8]>) -> Cow<'v, [u8]> {
-    if !fact.is_secret() && value.len() <= VALUE_MAX {
+    // What looks like a hash is hashed, or it could stand for what has that hash.
+    if !fact.is_secret() && value.len() <= VALUE_MAX && !value.starts_with(HASHED.as_bytes()) {
         return value;
     }
     // Half of the hash is enough to tell values apart, and too little to guess one by.
     let mut text = hexadecimal(&value);
     text.truncate(32);
-    text.insert_str(0, "sha256:");
+    text.insert_str(0, HASHED);
     Cow::Owned(text.into_bytes())
 }
 

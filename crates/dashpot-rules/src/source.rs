@@ -22,6 +22,10 @@ impl Source {
         Self { is_secret: true, ..Self::new(name, text) }
     }
 
+    pub(crate) const fn is_secret(&self) -> bool {
+        self.is_secret
+    }
+
     /// The name by which errors call it.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -67,7 +71,7 @@ pub struct Place {
     pub line: usize,
     /// The character of the line, counted from 1.
     pub column: usize,
-    /// What the line says, fit to be printed. Empty if others should not read it.
+    /// What the line says, fit to be printed. Empty if others should not read it, or it is too long.
     pub excerpt: String,
     /// How many of its characters are meant; at least 1.
     pub width: usize,
@@ -89,16 +93,32 @@ impl Place {
             file: file.to_owned(),
             line: before.matches('\n').count() + 1,
             column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
-            excerpt: if is_secret { String::new() } else { printable(line) },
+            excerpt: if is_secret || line.len() > LINE_MAX {
+                String::new()
+            } else {
+                printable(line)
+            },
             width: meant.unwrap_or_default().chars().count().max(1),
         }
     }
 }
 
+/// Lines longer than this, in bytes, show no one where to look.
+const LINE_MAX: usize = 1000;
+
 /// What of a file's text may be sent to a terminal: no control characters, tabs as one space so that
-/// what is below stays below.
+/// what is below stays below; and no passwords, which may be in a URL.
 fn printable(line: &str) -> String {
-    line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("://") {
+        let url = after.split(['"', '\'', ' ']).next().unwrap_or_default();
+        let (user, _) = url.rsplit_once('@').unwrap_or_default();
+        shown.extend([before, "://", &"*".repeat(user.chars().count())]);
+        rest = after.get(user.len()..).unwrap_or_default();
+    }
+    shown.push_str(rest);
+    shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn floor_boundary(text: &str, index: usize) -> usize {

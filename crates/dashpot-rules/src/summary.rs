@@ -2,6 +2,7 @@
 
 use crate::matching::{Condition, PathPattern};
 use crate::rule::{Enforced, Rule, Settle, Tier};
+use crate::secret::presentable;
 use crate::{Absent, OnStoreError};
 
 impl Condition {
@@ -22,7 +23,10 @@ impl Condition {
         for (fact, wanted) in &self.facts {
             parts.push(match wanted {
                 crate::matching::Wanted::Any => format!("with {fact}"),
-                crate::matching::Wanted::Value(value) => format!("with {fact} = {value}"),
+                crate::matching::Wanted::Value(value) => {
+                    let value = presentable(fact, value.as_bytes().into());
+                    format!("with {fact} = {}", String::from_utf8_lossy(&value))
+                }
             });
         }
         for fact in &self.without {

@@ -162,7 +162,8 @@ const BODY_MAX: usize = 16 * 1024 * 1024;
 
 fn parse_digest(text: &str) -> Option<[u8; 32]> {
     let mut digest = [0; 32];
-    if text.len() != 64 {
+    // Numbers may have a sign, digests have none.
+    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
     for (byte, pair) in digest.iter_mut().zip(text.as_bytes().chunks(2)) {

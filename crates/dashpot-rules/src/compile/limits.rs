@@ -40,6 +40,10 @@ impl Compiler<'_> {
                 self.error(&tiers.span, "`tiers` goes instead of `limits`, not with it");
                 return Vec::new();
             }
+            // What is wrong with them was told.
+            (None, None) if section.misread.iter().any(|key| ["limits", "tiers"].contains(key)) => {
+                return Vec::new();
+            }
             (None, None) => {
                 let hint = "write limits = [\"100/min\"], or tiers.free = [\"60/min\"]";
                 self.error_with(&name.span, "this rule has no limits", hint);

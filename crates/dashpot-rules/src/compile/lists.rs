@@ -27,6 +27,7 @@ impl Compiler<'_> {
                     continue;
                 }
             };
+            self.available(&fact, &name.span);
             let mut values = HashSet::new();
             for item in &items.value.0 {
                 match &fact {
@@ -64,8 +65,11 @@ impl Compiler<'_> {
         if digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Some(digest.into_bytes());
         }
-        let hint = "printf %s KEY | sha256sum";
-        self.error_with(&item.span, "secrets are listed by their SHA-256, 64 digits", hint);
+        let message = "secrets are listed by their SHA-256, 64 digits";
+        let found = self.problems.error(&item.span, message);
+        found.hint("printf %s KEY | sha256sum");
+        // It may be the secret itself.
+        found.hide();
         None
     }
 }

@@ -23,6 +23,8 @@ impl FromStr for HostPattern {
             Some(rest) => (rest, true),
             None => (text.as_str(), false),
         };
+        // The dot of the root is left out, as it is when a host is looked for.
+        let host = host.strip_suffix('.').unwrap_or(host);
         if host.contains('*') {
             return Err(Wrong("a `*` is only understood in front, as in `*.example.com`".into()));
         }

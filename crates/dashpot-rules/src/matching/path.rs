@@ -149,7 +149,8 @@ fn is_normal(path: &str) -> bool {
     let mut last = 0;
     for &byte in path.as_bytes() {
         // Something that begins with a dot might be `.` or `..`; it costs little to look.
-        if byte == b'%' || (last == b'/' && matches!(byte, b'/' | b'.')) {
+        if byte == b'%' || !byte.is_ascii_graphic() || (last == b'/' && matches!(byte, b'/' | b'.'))
+        {
             return false;
         }
         last = byte;
@@ -157,12 +158,23 @@ fn is_normal(path: &str) -> bool {
     path.starts_with('/') && (last != b'/' || path.len() == 1) || !path.starts_with('/')
 }
 
+/// Writes a part without escapes as it goes over the wire.
+fn escape(part: &str, plain: &mut String) {
+    for byte in part.bytes() {
+        if byte.is_ascii_graphic() {
+            plain.push(char::from(byte));
+        } else {
+            plain.push_str(&format!("%{byte:02X}"));
+        }
+    }
+}
+
 /// Puts characters that need no escape in the place of their escapes; others are written in capitals.
 fn unescape(path: &str) -> String {
     let mut plain = String::with_capacity(path.len());
     let mut rest = path;
     while let Some((before, after)) = rest.split_once('%') {
-        plain.push_str(before);
+        escape(before, &mut plain);
         let code = after.get(..2).filter(|code| code.bytes().all(|b| b.is_ascii_hexdigit()));
         match code.and_then(|code| u8::from_str_radix(code, 16).ok().map(|byte| (code, byte))) {
             Some((code, byte)) => {
@@ -180,7 +192,7 @@ fn unescape(path: &str) -> String {
             }
         }
     }
-    plain.push_str(rest);
+    escape(rest, &mut plain);
     plain
 }
 

@@ -1,0 +1,142 @@
+//! A store that cannot answer.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use dashpot::{
+    Check, Cost, Decision, Key, KeyOperation, Policy, Reservation, Store, StoreError, Timestamp,
+};
+use dashpot_rules::Facts;
+use dashpot_testkit::block_on;
+
+use crate::{Answer, World, limited};
+
+/// Fails, and counts how often it was asked.
+#[derive(Default)]
+struct Dead(AtomicU32);
+
+impl Dead {
+    fn fail<T>(&self) -> Result<T, StoreError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Err(StoreError::Unavailable("it is dead".into()))
+    }
+}
+
+impl Store for Dead {
+    async fn decide<'p>(&self, _: &[Check<'p, '_>]) -> Result<Decision<'p>, StoreError> {
+        self.fail()
+    }
+
+    async fn settle(&self, _: &Reservation, _: Cost) -> Result<Timestamp, StoreError> {
+        self.fail()
+    }
+
+    async fn manage<'p>(
+        &self,
+        _: &'p Policy,
+        _: Key<'_>,
+        _: KeyOperation,
+    ) -> Result<Decision<'p>, StoreError> {
+        self.fail()
+    }
+}
+
+fn ask(world: &World, request: &Facts) -> Answer {
+    let plan = world.rules.select(request).plan(request);
+    Answer::of(block_on(plan.decide(&Dead::default(), &world.local)).refusal())
+}
+
+fn rule(name: &str, on_error: &str) -> String {
+    format!("[[rule]]\nname = '{name}'\nlimits = '2/min'\non_store_error = '{on_error}'\n")
+}
+
+#[test]
+fn a_rule_may_let_pass_what_was_not_counted() {
+    let world = World::new(&rule("r", "allow"));
+    for _ in 0..10 {
+        assert_eq!(ask(&world, &Facts::new()), Answer::Allowed);
+    }
+}
+
+#[test]
+fn a_rule_may_refuse_what_was_not_counted() {
+    let world = World::new(&rule("r", "deny"));
+    assert_eq!(ask(&world, &Facts::new()), Answer::Unavailable("r".into()));
+    assert_eq!(world.denied("r"), 0, "an error is no denial");
+}
+
+#[test]
+fn a_rule_may_go_on_with_what_this_process_counts() {
+    let world = World::new(&rule("r", "local"));
+    assert_eq!(ask(&world, &Facts::new()), Answer::Allowed);
+    assert_eq!(ask(&world, &Facts::new()), Answer::Allowed);
+    assert_eq!(ask(&world, &Facts::new()), limited("r"));
+    assert_eq!(world.denied("r"), 1);
+}
+
+#[test]
+fn local_is_what_happens_if_nothing_is_said() {
+    let world = World::new("[[rule]]\nname = 'r'\nlimits = '1/min'");
+    assert_eq!(ask(&world, &Facts::new()), Answer::Allowed);
+    assert_eq!(ask(&world, &Facts::new()), limited("r"));
+}
+
+#[test]
+fn the_store_says_for_all_and_a_rule_for_itself() {
+    let file = format!(
+        "[store]\non_error = 'allow'\n[[rule]]\nname = 'all'\nlimits = '1/min'\n{}",
+        rule("own", "local")
+    );
+    let world = World::new(&file);
+    assert_eq!(ask(&world, &Facts::new()), Answer::Allowed);
+    assert_eq!(ask(&world, &Facts::new()), Answer::Allowed, "`all` does not count");
+    assert_eq!(ask(&world, &Facts::new()), limited("own"));
+}
+
+#[test]
+fn one_that_refuses_is_enough_and_charges_nobody() {
+    let world = World::new(&(rule("local", "local") + &rule("strict", "deny")));
+    for _ in 0..5 {
+        assert_eq!(ask(&world, &Facts::new()), Answer::Unavailable("strict".into()));
+    }
+    assert!(world.local.is_empty());
+}
+
+#[test]
+fn a_shadow_refuses_nothing_when_the_store_is_dead() {
+    let world = World::new(&(rule("r", "deny") + "shadow = true\n"));
+    assert_eq!(ask(&world, &Facts::new()), Answer::Allowed);
+}
+
+#[test]
+fn a_dead_store_is_asked_once_for_a_request() {
+    // Each question may take as long as the deadline allows.
+    let shadows: String =
+        (0..5).map(|n| rule(&format!("s{n}"), "local") + "shadow = true\n").collect();
+    let world = World::new(&(rule("r", "allow") + &shadows));
+    let (request, dead) = (Facts::new(), Dead::default());
+    let plan = world.rules.select(&request).plan(&request);
+    assert!(block_on(plan.decide(&dead, &world.local)).refusal().is_none());
+    assert_eq!(dead.0.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn what_was_taken_from_the_stand_in_is_settled_there() {
+    let world = World::new("[[rule]]\nname = 'r'\nlimits = '1 concurrent'");
+    let request = Facts::new();
+    let plan = world.rules.select(&request).plan(&request);
+    let mut ruling = block_on(plan.decide(&Dead::default(), &world.local));
+    let pending = ruling.take_pending();
+    assert!(pending[0].local);
+    assert_eq!(ask(&world, &request), limited("r"));
+    world.local.settle_now(&pending[0].reservation, Cost::ONE);
+    assert_eq!(ask(&world, &request), Answer::Allowed);
+}
+
+#[test]
+fn a_dead_store_is_not_asked_about_who_is_blocked() {
+    let world = World::new(&("[block]\nuser = 'mallory'\n".to_owned() + &rule("r", "allow")));
+    let (request, dead) = (Facts::new().user("mallory"), Dead::default());
+    let plan = world.rules.select(&request).plan(&request);
+    assert!(block_on(plan.decide(&dead, &world.local)).refusal().is_some());
+    assert_eq!(dead.0.load(Ordering::SeqCst), 0);
+}
