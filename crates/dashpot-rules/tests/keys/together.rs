@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dashpot_rules::{Fact, Facts, governing};
+use dashpot_rules::{Fact, Facts};
 use dashpot_testkit::block_on;
 
 use crate::{Answer, World, ip, limited};
@@ -49,7 +49,7 @@ fn a_refusal_names_the_rule_to_wait_for() {
     let plan = world.rules.select(&request).plan(&request);
     let ruling = block_on(plan.decide(&world.store, &world.local));
     let decision = ruling.decision().unwrap();
-    let first = governing(decision).unwrap();
+    let first = decision.denier().unwrap();
     assert_eq!(first.policy().name(), "path");
     assert_eq!(decision.retry_after(), first.retry_after());
     assert_eq!(first.retry_after(), Some(Duration::from_secs(3600)));
