@@ -12,7 +12,7 @@ use dashpot_rules::{Claims, Descriptor, Fact, Facts, Identity, KeyHolder, RuleSe
 use http::header::{AUTHORIZATION, HOST};
 use http::{Extensions, HeaderMap, Method, Request, Uri};
 
-use crate::address::{ClientAddress, address_text, client_address, is_trusted};
+use crate::address::{AddressText, ClientAddress, address_text, client_address, is_trusted};
 use crate::fields::{self, ContentKind};
 
 /// Who connected: for servers that know it and are neither axum nor tonic. To be put into a
@@ -37,6 +37,7 @@ pub struct HttpDescriptor<'r> {
     extensions: &'r Extensions,
     body: Option<&'r Bytes>,
     address: OnceCell<Option<ClientAddress<'r>>>,
+    address_text: OnceCell<AddressText>,
     holder: OnceCell<Option<&'r KeyHolder>>,
     claims: OnceCell<Option<Result<Claims, TokenRefusal>>>,
 }
@@ -53,6 +54,7 @@ impl<'r> HttpDescriptor<'r> {
             extensions: request.extensions(),
             body,
             address: OnceCell::new(),
+            address_text: OnceCell::new(),
             holder: OnceCell::new(),
             claims: OnceCell::new(),
         }
@@ -187,6 +189,14 @@ impl<'r> HttpDescriptor<'r> {
 }
 
 impl Descriptor for HttpDescriptor<'_> {
+    fn method(&self) -> &str {
+        self.method.as_str()
+    }
+
+    fn path(&self) -> &str {
+        self.uri.path()
+    }
+
     fn fact(&self, fact: &Fact) -> Option<Cow<'_, [u8]>> {
         if let Some(told) = self.told()
             && let Some(value) = told.get(fact)
@@ -196,8 +206,9 @@ impl Descriptor for HttpDescriptor<'_> {
         let identity = self.identity();
         match fact {
             Fact::Ip => {
-                let text = address_text(self.client()?.address, identity.ipv6_prefix);
-                Some(Cow::Owned(text.as_str().as_bytes().to_vec()))
+                let address = self.client()?.address;
+                let write = || address_text(address, identity.ipv6_prefix);
+                Some(Cow::Borrowed(self.address_text.get_or_init(write).as_bytes()))
             }
             Fact::User => {
                 let user = self.believed(identity.user.as_ref());

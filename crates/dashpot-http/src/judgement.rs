@@ -7,7 +7,7 @@ use bytes::Bytes;
 use dashpot::Store;
 use dashpot_rules::{Refusal, RuleSet, Ruling};
 use http::header::{CONTENT_TYPE, ORIGIN};
-use http::{Request, Response};
+use http::{HeaderMap, Response};
 
 use crate::headers::{self, Lines, Sink};
 use crate::layer::Shared;
@@ -32,24 +32,24 @@ pub(crate) struct Sequel<St: Store + 'static> {
 
 impl<St: Store + 'static> Judgement<St> {
     pub(crate) fn of(
-        mut ruling: Ruling<'_>,
+        ruling: &mut Ruling<'_>,
         rules: &RuleSet,
-        manner: Manner,
+        request: &HeaderMap,
         shared: &Arc<Shared<St>>,
     ) -> Self {
         if let Some(refusal) = ruling.refusal() {
-            return Self::Refuse(refuse(refusal, &ruling, rules, manner));
+            return Self::Refuse(refuse(refusal, ruling, rules, request));
         }
         let mut sequel = Sequel {
             delay: Duration::ZERO,
             lines: Lines::default(),
-            charges: Charges::of(&mut ruling, shared),
+            charges: Charges::of(ruling, shared),
         };
         if let Some(decision) = ruling.decision() {
             sequel.delay = decision.delay();
             let wait = Wait::of(decision, Duration::ZERO);
             headers::write_state(decision, &wait, rules.headers(), &mut sequel.lines);
-            manner.expose(rules, &mut sequel.lines);
+            expose(rules, request, &mut sequel.lines);
         }
         Self::Serve(sequel)
     }
@@ -64,28 +64,16 @@ impl<St: Store + 'static> Sequel<St> {
     }
 }
 
-/// What of a request matters to how it is answered.
-#[derive(Clone, Copy)]
-pub(crate) struct Manner {
-    is_grpc: bool,
-    /// A script of some origin asks.
-    has_origin: bool,
+/// Whether who asks speaks gRPC.
+fn is_grpc(request: &HeaderMap) -> bool {
+    let kind = request.get(CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
-impl Manner {
-    pub(crate) fn of<B>(request: &Request<B>) -> Self {
-        let headers = request.headers();
-        let kind = headers.get(CONTENT_TYPE);
-        Self {
-            is_grpc: kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc")),
-            has_origin: headers.contains_key(ORIGIN),
-        }
-    }
-
-    fn expose(self, rules: &RuleSet, out: &mut impl Sink) {
-        if self.has_origin {
-            headers::write_exposed(rules.headers(), out);
-        }
+/// Lets a script of another origin read what is told.
+fn expose(rules: &RuleSet, request: &HeaderMap, out: &mut impl Sink) {
+    if rules.headers().expose && request.contains_key(ORIGIN) {
+        headers::write_exposed(rules.headers(), out);
     }
 }
 
@@ -94,18 +82,19 @@ fn refuse(
     refusal: Refusal<'_>,
     ruling: &Ruling<'_>,
     rules: &RuleSet,
-    manner: Manner,
+    request: &HeaderMap,
 ) -> Response<Bytes> {
+    let is_grpc = is_grpc(request);
     let mut response = match (refusal, ruling.decision()) {
         (Refusal::Limited(rule), Some(decision)) => {
             let wait = Wait::of(decision, rules.headers().jitter);
-            denial::denied(decision, &wait, rules.headers(), rule.on_deny(), manner.is_grpc)
+            denial::denied(decision, &wait, rules.headers(), rule.on_deny(), is_grpc)
         }
-        (Refusal::Blocked(_), _) => denial::blocked(manner.is_grpc),
-        (Refusal::Absent(rule), _) => denial::absent(rule.on_deny(), manner.is_grpc),
+        (Refusal::Blocked(_), _) => denial::blocked(is_grpc),
+        (Refusal::Absent(rule), _) => denial::absent(rule.on_deny(), is_grpc),
         // Nothing is limited without a decision.
-        (Refusal::Unavailable(_) | Refusal::Limited(_), _) => denial::unavailable(manner.is_grpc),
+        (Refusal::Unavailable(_) | Refusal::Limited(_), _) => denial::unavailable(is_grpc),
     };
-    manner.expose(rules, response.headers_mut());
+    expose(rules, request, response.headers_mut());
     response
 }

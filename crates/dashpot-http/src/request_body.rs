@@ -27,7 +27,8 @@ pin_project! {
     {
         #[pin]
         inner: B,
-        ahead: Ahead<B::Error>,
+        // Only if something was: bodies are moved a lot, and hardly ever looked into.
+        ahead: Option<Box<Ahead<B::Error>>>,
     }
 }
 
@@ -49,8 +50,8 @@ where
     B: Body<Data = Bytes>,
 {
     /// A body of which nothing was read yet.
-    pub fn new(inner: B) -> Self {
-        Self { inner, ahead: Ahead::new() }
+    pub const fn new(inner: B) -> Self {
+        Self { inner, ahead: None }
     }
 
     /// The whole body, if it has at most `max` bytes and they come before `patience` runs out.
@@ -74,7 +75,7 @@ where
     /// Reads on, until the end or until it is clear that there are more than `max` bytes.
     fn poll_peek(self: Pin<&mut Self>, cx: &mut Context<'_>, max: usize) -> Poll<Option<Bytes>> {
         let mut this = self.project();
-        let ahead = this.ahead;
+        let ahead = this.ahead.get_or_insert_with(|| Box::new(Ahead::new()));
         for _ in 0..FRAMES_AT_ONCE {
             let hint = this.inner.size_hint().lower();
             let least = hint.saturating_add(ahead.len() as u64);
@@ -156,25 +157,27 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
-        match this.ahead.next() {
+        let Some(ahead) = this.ahead else { return this.inner.poll_frame(cx) };
+        match ahead.next() {
             Some(frame) => Poll::Ready(Some(frame)),
-            None if this.ahead.ended => Poll::Ready(None),
+            None if ahead.ended => Poll::Ready(None),
             None => this.inner.poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        let ahead = &self.ahead;
+        let Some(ahead) = &self.ahead else { return self.inner.is_end_stream() };
         ahead.len() == 0 && ahead.then.is_none() && (ahead.ended || self.inner.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
-        let data = match &self.ahead.then {
+        let Some(kept) = &self.ahead else { return self.inner.size_hint() };
+        let data = match &kept.then {
             Some(Ok(frame)) => frame.data_ref().map_or(0, Bytes::len),
             _ => 0,
         };
-        let ahead = self.ahead.len() as u64 + data as u64;
-        if self.ahead.ended {
+        let ahead = kept.len() as u64 + data as u64;
+        if kept.ended {
             return SizeHint::with_exact(ahead);
         }
         let rest = self.inner.size_hint();

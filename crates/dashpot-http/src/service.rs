@@ -11,7 +11,7 @@ use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;
 
-use crate::judgement::{Judgement, Manner, Sequel};
+use crate::judgement::{Judgement, Sequel};
 use crate::layer::Shared;
 use crate::{HttpDescriptor, RequestBody, ResponseBody, ResponseFuture};
 
@@ -103,8 +103,8 @@ impl<St: Store + 'static> Shared<St> {
             return None;
         }
         let plan = selection.plan(&descriptor);
-        let ruling = plan.decide_at_once(&*self.store, &self.local)?;
-        Some(Judgement::of(ruling, &rules, Manner::of(request), self))
+        let mut ruling = plan.decide_at_once(&*self.store, &self.local)?;
+        Some(Judgement::of(&mut ruling, &rules, request.headers(), self))
     }
 
     /// Identify, plan, decide, describe.
@@ -120,8 +120,8 @@ impl<St: Store + 'static> Shared<St> {
             None
         };
         let plan = selection.plan(&HttpDescriptor::new(&rules, request, body.as_ref()));
-        let ruling = plan.decide(&*self.store, &self.local).await;
-        Judgement::of(ruling, &rules, Manner::of(request), self)
+        let mut ruling = plan.decide(&*self.store, &self.local).await;
+        Judgement::of(&mut ruling, &rules, request.headers(), self)
     }
 }
 

@@ -58,13 +58,16 @@ impl Compiler<'_> {
         for written in config.rules() {
             rules.extend(self.rule(written, &identity, &store, &priorities, &mut names));
         }
+        let (allow, block) = (self.lists(config.allow.as_ref()), self.lists(config.block.as_ref()));
+        let mut listed = allow.values.iter().chain(&block.values);
         let set = RuleSet {
+            lists_need_body: listed.any(|(fact, _)| identity.is_in_body(fact)),
             rule_index: Index::new(rules.iter().map(|rule| &rule.condition)),
             priority_index: Index::new(priorities.iter().map(|priority| &priority.condition)),
             rules,
             priorities,
-            allow: self.lists(config.allow.as_ref()),
-            block: self.lists(config.block.as_ref()),
+            allow,
+            block,
             identity,
             tokens,
             headers: self.headers(config.headers.as_ref()),

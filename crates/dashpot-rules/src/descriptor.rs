@@ -11,6 +11,12 @@ use crate::Fact;
 ///
 /// An implementer believes nobody without a reason: what is not sure is not there.
 pub trait Descriptor {
+    /// The method; nothing if there is none.
+    fn method(&self) -> &str;
+
+    /// The path, without the query; nothing if there is none.
+    fn path(&self) -> &str;
+
     /// What is known of this fact, if anything.
     fn fact(&self, fact: &Fact) -> Option<Cow<'_, [u8]>>;
 
@@ -93,6 +99,14 @@ impl Facts {
 }
 
 impl Descriptor for Facts {
+    fn method(&self) -> &str {
+        self.get(&Fact::Method).unwrap_or_default()
+    }
+
+    fn path(&self) -> &str {
+        self.get(&Fact::Path).unwrap_or_default()
+    }
+
     fn fact(&self, fact: &Fact) -> Option<Cow<'_, [u8]>> {
         self.get(fact).map(|value| Cow::Borrowed(value.as_bytes()))
     }

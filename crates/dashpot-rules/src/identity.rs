@@ -54,6 +54,19 @@ impl Default for Identity {
     }
 }
 
+impl Identity {
+    /// Whether the body has to be read to know this fact.
+    pub(crate) fn is_in_body(&self, fact: &Fact) -> bool {
+        let told = |source: &Option<Fact>| source.as_ref().is_some_and(Fact::is_in_body);
+        match fact {
+            Fact::User => told(&self.user) || told(&self.api_key),
+            Fact::ApiKey => told(&self.api_key),
+            Fact::Tier => told(&self.tier) || told(&self.api_key),
+            _ => fact.is_in_body(),
+        }
+    }
+}
+
 /// Whose word about others counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {

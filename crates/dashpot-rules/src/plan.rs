@@ -7,9 +7,8 @@ use dashpot::{
 };
 use smallvec::SmallVec;
 
-use crate::matching::normal;
 use crate::rule::{Cut, OnStoreError, Rule, Settle};
-use crate::set::{Selection, path_of};
+use crate::set::Selection;
 use crate::weight::Weight;
 use crate::{Descriptor, Fact};
 
@@ -56,15 +55,13 @@ impl<'r> Plan<'r> {
         if selection.rules.is_empty() || unlimited || set.allow.find(request).is_some() {
             return plan;
         }
-        let path = path_of(request);
-        let path = normal(&path);
+        let path = selection.path.as_deref().unwrap_or_else(|| request.path());
         let wants_tier = selection.rules.iter().any(|rule| rule.has_tiers());
         let tier = if wants_tier { request.fact(&Fact::Tier) } else { None };
         let default_tier = set.identity.default_tier.as_deref();
-        plan.keys = KeyBuf::with_capacity(64);
         for &rule in &selection.rules {
             let start = plan.keys.as_key().as_bytes().len();
-            match rule.cut(request, &path, &mut plan.keys) {
+            match rule.cut(request, path, &mut plan.keys) {
                 Cut::Whole | Cut::Shared => {}
                 Cut::Skip => continue,
                 Cut::Deny if plan.refusal.is_none() && rule.is_enforced(&[]) => {
@@ -98,6 +95,17 @@ impl<'r> Plan<'r> {
         self.asks.iter().filter(|ask| ask.enforced).flat_map(|ask| self.checks_of(ask))
     }
 
+    /// The questions of those that are enforced and such as this.
+    fn gather(&self, wanted: impl Fn(&Rule) -> bool) -> SmallVec<[Check<'r, '_>; 4]> {
+        let mut checks = SmallVec::new();
+        for ask in self.asks.iter().filter(|ask| ask.enforced && wanted(ask.rule)) {
+            for check in self.checks_of(ask) {
+                checks.push(check);
+            }
+        }
+        checks
+    }
+
     fn checks_of(&self, ask: &Ask<'r>) -> impl Iterator<Item = Check<'r, '_>> + use<'r, '_> {
         let (key, cost) = (self.key(ask), ask.rule.cost);
         ask.policies.iter().map(move |policy| Check::new(policy, key).cost(cost))
@@ -110,7 +118,7 @@ impl<'r> Plan<'r> {
         if ruling.refusal.is_some() {
             return ruling;
         }
-        let checks: SmallVec<[Check<'r, '_>; 4]> = self.checks().collect();
+        let checks = self.gather(|_| true);
         if !checks.is_empty() {
             match store.decide(&checks).await {
                 Ok(decision) => self.conclude(&checks, decision, false, &mut ruling),
@@ -138,7 +146,7 @@ impl<'r> Plan<'r> {
         if self.asks.iter().any(|ask| !ask.enforced) {
             return None;
         }
-        let checks: SmallVec<[Check<'r, '_>; 4]> = self.checks().collect();
+        let checks = self.gather(|_| true);
         match store.decide_at_once(&checks)? {
             Ok(decision) => self.conclude(&checks, decision, false, &mut ruling),
             Err(error) => self.go_without(&error, local, &mut ruling),
@@ -155,8 +163,11 @@ impl<'r> Plan<'r> {
         ruling: &mut Ruling<'r>,
     ) {
         if decision.is_allowed() {
-            for check in checks {
-                self.remember(check, &decision, local, ruling);
+            // Mostly there is nothing to remember.
+            if self.asks.iter().any(|ask| ask.rule.settle != Settle::Never) {
+                for check in checks {
+                    self.remember(check, &decision, local, ruling);
+                }
             }
         } else {
             let denier = decision.denier().map(PolicyStatus::policy);
@@ -203,10 +214,7 @@ impl<'r> Plan<'r> {
             ruling.refusal = Some(Refusal::Unavailable(ask.rule));
             return;
         }
-        let checks: SmallVec<[Check<'r, '_>; 4]> = enforced()
-            .filter(|ask| ask.rule.on_store_error == OnStoreError::Local)
-            .flat_map(|ask| self.checks_of(ask))
-            .collect();
+        let checks = self.gather(|rule| rule.on_store_error == OnStoreError::Local);
         if !checks.is_empty() {
             self.conclude(&checks, local.decide_now(&checks), true, ruling);
         }
@@ -238,7 +246,7 @@ impl<'r> Plan<'r> {
 pub struct Ruling<'r> {
     refusal: Option<Refusal<'r>>,
     decision: Option<Decision<'r>>,
-    pending: SmallVec<[Pending<'r>; 1]>,
+    pending: Vec<Pending<'r>>,
 }
 
 /// Something that was charged and is to be settled.
@@ -266,7 +274,7 @@ impl<'r> Ruling<'r> {
     }
 
     /// Takes what is to be settled.
-    pub fn take_pending(&mut self) -> SmallVec<[Pending<'r>; 1]> {
+    pub fn take_pending(&mut self) -> Vec<Pending<'r>> {
         std::mem::take(&mut self.pending)
     }
 }

@@ -8,7 +8,7 @@ use dashpot::{Algorithm, Cost, KeyBuf, Policy, PolicyError, Quota, Zone};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::matching::{Condition, PathPattern};
-use crate::secret::presentable;
+use crate::secret::shown;
 use crate::weight::Weight;
 use crate::{Descriptor, Fact, OnDeny};
 
@@ -65,6 +65,8 @@ pub struct Rule {
     pub(crate) name: String,
     pub(crate) condition: Condition,
     pub(crate) by: Vec<Vec<Named>>,
+    /// Whether the body has to be read to cut its keys.
+    pub(crate) needs_body: bool,
     pub(crate) tiers: Vec<Tier>,
     pub(crate) cost: Cost,
     pub(crate) settle: Settle,
@@ -80,6 +82,13 @@ pub struct Rule {
 pub(crate) struct Named {
     pub(crate) fact: Fact,
     pub(crate) name: String,
+    is_secret: bool,
+}
+
+impl Named {
+    pub(crate) fn new(fact: &Fact) -> Self {
+        Self { fact: fact.clone(), name: fact.to_string(), is_secret: fact.is_secret() }
+    }
 }
 
 /// What a tier is allowed.
@@ -196,7 +205,7 @@ impl Rule {
                 .find_map(|named| self.value(&named.fact, request, path).map(|v| (named, v)));
             match found {
                 Some((named, value)) => {
-                    key.push(&named.name).push(presentable(&named.fact, value));
+                    key.push(&named.name).push(shown(named.is_secret, value));
                 }
                 None => {
                     // No fact has no name.

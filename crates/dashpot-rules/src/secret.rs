@@ -14,8 +14,13 @@ const HASHED: &str = "sha256:";
 
 /// A value as it may go into keys, logs and metrics.
 pub(crate) fn presentable<'v>(fact: &Fact, value: Cow<'v, [u8]>) -> Cow<'v, [u8]> {
+    shown(fact.is_secret(), value)
+}
+
+/// [`presentable`], if it is known already whether it is a secret.
+pub(crate) fn shown(is_secret: bool, value: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     // What looks like a hash is hashed, or it could stand for what has that hash.
-    if !fact.is_secret() && value.len() <= VALUE_MAX && !value.starts_with(HASHED.as_bytes()) {
+    if !is_secret && value.len() <= VALUE_MAX && !value.starts_with(HASHED.as_bytes()) {
         return value;
     }
     // Half of the hash is enough to tell values apart, and too little to guess one by.

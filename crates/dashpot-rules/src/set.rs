@@ -1,6 +1,7 @@
 //! What a rule file means, ready to be asked.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub struct RuleSet {
     pub(crate) priority_index: Index,
     pub(crate) allow: Lists,
     pub(crate) block: Lists,
+    /// Whether who is on them can be told only from the body.
+    pub(crate) lists_need_body: bool,
     pub(crate) identity: Identity,
     pub(crate) tokens: Option<Tokens>,
     pub(crate) headers: Headers,
@@ -152,12 +155,9 @@ impl RuleSet {
 
     /// Which rules a request matches, found without its body.
     pub fn select(&self, request: &impl Descriptor) -> Selection<'_> {
-        let path = path_of(request);
-        let path = normal(&path);
-        let method = request.fact(&Fact::Method).unwrap_or_default();
-        let method = std::str::from_utf8(&method).unwrap_or_default();
-
-        let mut selection = Selection { set: self, rules: SmallVec::new(), priority: None };
+        let (method, path) = (request.method(), normal(request.path()));
+        let mut selection =
+            Selection { set: self, rules: SmallVec::new(), priority: None, path: None };
         if !self.priorities.is_empty() {
             let numbers = self.priority_index.find(&path, request);
             let priorities = numbers.iter().filter_map(|n| self.priorities.get(*n as usize));
@@ -176,6 +176,9 @@ impl RuleSet {
                 selection.rules.push(rule);
             }
         }
+        if let Cow::Owned(path) = path {
+            selection.path = Some(path.into_boxed_str());
+        }
         selection
     }
 
@@ -186,8 +189,10 @@ impl RuleSet {
 
     /// Carries over what was counted about rules of the same name.
     pub(crate) fn succeed(&mut self, before: &Self) {
+        let known: HashMap<&str, &Rule> =
+            before.rules.iter().map(|rule| (rule.name.as_str(), rule)).collect();
         for rule in &mut self.rules {
-            if let Some(known) = before.rules.iter().find(|known| known.name == rule.name) {
+            if let Some(known) = known.get(rule.name.as_str()) {
                 rule.tally = known.tally.clone();
             }
         }
@@ -197,15 +202,6 @@ impl RuleSet {
 impl fmt::Debug for RuleSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RuleSet").field("rules", &self.rules).finish_non_exhaustive()
-    }
-}
-
-/// The path of a request; what is no text matches nothing but rules for all paths.
-pub(crate) fn path_of(request: &impl Descriptor) -> Cow<'_, str> {
-    match request.fact(&Fact::Path) {
-        None => Cow::Borrowed(""),
-        Some(Cow::Borrowed(path)) => String::from_utf8_lossy(path),
-        Some(Cow::Owned(path)) => Cow::Owned(String::from_utf8_lossy(&path).into_owned()),
     }
 }
 
@@ -221,28 +217,15 @@ pub struct Selection<'r> {
     pub(crate) set: &'r RuleSet,
     pub(crate) rules: SmallVec<[&'r Rule; 4]>,
     pub(crate) priority: Option<&'r Priority>,
+    /// The normal path, if it is another than the request's.
+    pub(crate) path: Option<Box<str>>,
 }
 
 impl<'r> Selection<'r> {
     /// Whether a fact of the body is wanted to cut the keys.
     #[must_use]
     pub fn needs_body(&self) -> bool {
-        let identity = &self.set.identity;
-        let told = |source: &Option<Fact>| source.as_ref().is_some_and(Fact::is_in_body);
-        let in_body = |fact: &Fact| match fact {
-            Fact::User => told(&identity.user) || told(&identity.api_key),
-            Fact::ApiKey => told(&identity.api_key),
-            Fact::Tier => told(&identity.tier) || told(&identity.api_key),
-            _ => fact.is_in_body(),
-        };
-        let listed = || {
-            let lists = self.set.allow.values.iter().chain(&self.set.block.values);
-            { lists }.any(|(fact, _)| in_body(fact))
-        };
-        self.rules
-            .iter()
-            .any(|rule| rule.facts().any(in_body) || (rule.has_tiers() && in_body(&Fact::Tier)))
-            || listed()
+        self.set.lists_need_body || self.rules.iter().any(|rule| rule.needs_body)
     }
 
     /// Cuts the keys.

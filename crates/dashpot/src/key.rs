@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use smallvec::SmallVec;
+
 /// What a policy counts by: any bytes, borrowed, so asking allocates nothing.
 ///
 /// A key is compared within its policy only. One value makes a key by itself (`"alice".into()`);
@@ -79,7 +81,10 @@ impl<'k> From<&'k KeyBuf> for Key<'k> {
 /// Clear and refill one buffer to cut many keys without allocating for each. Count a policy either
 /// by bare values or by `KeyBuf`s: a bare value that spells out another key's bytes is that key.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub struct KeyBuf(Vec<u8>);
+pub struct KeyBuf(SmallVec<[u8; SHORT]>);
+
+/// Keys up to this length are kept without the heap.
+const SHORT: usize = 64;
 
 impl fmt::Debug for KeyBuf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,13 +96,7 @@ impl KeyBuf {
     /// An empty key.
     #[must_use]
     pub const fn new() -> Self {
-        Self(Vec::new())
-    }
-
-    /// An empty key with room for so many bytes.
-    #[must_use]
-    pub fn with_capacity(bytes: usize) -> Self {
-        Self(Vec::with_capacity(bytes))
+        Self(SmallVec::new_const())
     }
 
     /// Appends a value.

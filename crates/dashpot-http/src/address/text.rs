@@ -11,6 +11,12 @@ use crate::text::Text;
 pub struct AddressText(Text<48>); // The longest is `ffff:…:ffff/127`.
 
 impl AddressText {
+    /// The text, in plain ASCII.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {

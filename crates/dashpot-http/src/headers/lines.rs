@@ -1,7 +1,6 @@
 //! Fields on their way into a response.
 
 use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, HeaderMap, HeaderName, HeaderValue};
-use smallvec::SmallVec;
 
 use super::{RATELIMIT, draft06, x_ratelimit};
 
@@ -25,7 +24,7 @@ impl Sink for HeaderMap {
 
 /// Fields for a response that is not there yet.
 #[derive(Default)]
-pub(crate) struct Lines(SmallVec<[(HeaderName, HeaderValue); 4]>);
+pub(crate) struct Lines(Vec<(HeaderName, HeaderValue)>);
 
 impl Sink for Lines {
     fn set(&mut self, name: HeaderName, value: HeaderValue) {

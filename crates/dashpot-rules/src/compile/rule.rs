@@ -49,10 +49,13 @@ impl Compiler<'_> {
             settle => settle,
         };
         let on_store_error = section.on_store_error.as_ref();
+        let needs_body = by.iter().flatten().any(|named| identity.is_in_body(&named.fact))
+            || (section.tiers.is_some() && identity.is_in_body(&Fact::Tier));
         Some(Rule {
             name: name.value,
             condition,
             by,
+            needs_body,
             tiers,
             cost,
             settle,
@@ -79,7 +82,7 @@ impl Compiler<'_> {
                     }
                 }
             }
-            let name = |fact: &Fact| Named { fact: fact.clone(), name: fact.to_string() };
+            let name = |fact: &Fact| Named::new(fact);
             by.push(facts.iter().map(name).collect());
         }
         by

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rapidhash::fast::RandomState;
 use smallvec::SmallVec;
 
-use super::path::{Segment, segments};
+use super::path::Segment;
 use super::{Condition, HostPattern, PathPattern, Wanted};
 use crate::{Descriptor, Fact};
 
@@ -61,8 +61,10 @@ impl Index {
                 }
             }
         }
-        found.sort_unstable();
-        found.dedup();
+        if found.len() > 1 {
+            found.sort_unstable();
+            found.dedup();
+        }
         found
     }
 }
@@ -107,21 +109,21 @@ impl Tree {
 
     fn find(&self, path: &str, request: &impl Descriptor, found: &mut Found) {
         self.everywhere.find(request, found);
-        // Segments are taken from one list, as a path may be looked at from several branches.
-        let parts: SmallVec<[&str; 16]> = segments(path).collect();
-        if path.starts_with('/') {
-            self.root.find(&parts, request, found);
+        if let Some(path) = path.strip_prefix('/') {
+            self.root.find(path, request, found);
         }
     }
 }
 
 impl Node {
-    fn find(&self, parts: &[&str], request: &impl Descriptor, found: &mut Found) {
+    /// Finds what is along a path, of which this is left: segments with one slash between them.
+    fn find(&self, path: &str, request: &impl Descriptor, found: &mut Found) {
         self.below.find(request, found);
-        let Some((first, rest)) = parts.split_first() else {
+        if path.is_empty() {
             return self.here.find(request, found);
-        };
-        if let Some(next) = self.next.get(*first) {
+        }
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        if let Some(next) = self.next.get(first) {
             next.find(rest, request, found);
         }
         if let Some(any) = &self.any {
@@ -160,12 +162,16 @@ impl Leaf {
     }
 
     fn find(&self, request: &impl Descriptor, found: &mut Found) {
-        found.extend_from_slice(&self.plain);
+        for number in &self.plain {
+            found.push(*number);
+        }
         for (fact, values) in &self.by_fact {
             if let Some(value) = request.fact(fact)
                 && let Some(numbers) = values.get(value.as_ref())
             {
-                found.extend_from_slice(numbers);
+                for number in numbers {
+                    found.push(*number);
+                }
             }
         }
     }
