@@ -19,9 +19,11 @@ impl FromStr for HostPattern {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.to_ascii_lowercase();
+        // `example.com.` is the same name, spelled out; requests are read without that dot, too.
+        let text = text.strip_suffix('.').unwrap_or(&text);
         let (host, below) = match text.strip_prefix("*.") {
             Some(rest) => (rest, true),
-            None => (text.as_str(), false),
+            None => (text, false),
         };
         if host.contains('*') {
             return Err(Wrong("a `*` is only understood in front, as in `*.example.com`".into()));
