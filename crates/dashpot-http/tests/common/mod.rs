@@ -68,7 +68,12 @@ impl Server {
         let address = listener.local_addr()?;
         let service = app.into_make_service_with_connect_info::<SocketAddr>();
         let task = tokio::spawn(async move { axum::serve(listener, service).await.unwrap() });
-        Ok(Self { address, served: Arc::default(), task })
+        Ok(Self::at(address, task))
+    }
+
+    /// One that is served by somebody else.
+    pub fn at(address: SocketAddr, task: JoinHandle<()>) -> Self {
+        Self { address, served: Arc::default(), task }
     }
 
     /// Answers whatever passes these rules, and counts it. Time stands still.
