@@ -100,6 +100,23 @@ async fn fields_of_forms_tell_callers_apart() {
     assert_eq!(post("/", FORM, "email=bob%40x.com").status(&server).await, 200);
 }
 
+/// Some servers read the first of several values, some the last. If one of them counted, a caller
+/// would send the other to the server.
+#[tokio::test]
+async fn two_values_of_one_field_are_none() {
+    let server = echo(&by("form:email", "1/min")).await;
+    for n in 0..3 {
+        let bodies = [format!("email=u{n}&email=victim"), format!("email=victim&%65mail=u{n}")];
+        for (m, body) in bodies.iter().enumerate() {
+            let status = post("/", FORM, body.as_bytes()).status(&server).await;
+            assert_eq!(status, if n + m == 0 { 200 } else { 429 }, "{body}");
+        }
+    }
+    // Said twice is said.
+    assert_eq!(post("/", FORM, "email=alice&email=alice").status(&server).await, 200);
+    assert_eq!(post("/", FORM, "email=alice").status(&server).await, 429);
+}
+
 /// Whatever cannot be read opens no hole: all of it is one caller.
 #[tokio::test]
 async fn what_cannot_be_read_shares_one_bucket() {
