@@ -186,3 +186,35 @@ async fn every_rule_settles_for_itself() {
     let other = get("/?used=0").from("127.0.0.2");
     assert_eq!(other.statuses(&server, 2).await, [200, 429]);
 }
+
+/// Who hangs up before the answer does not get its guess for free.
+#[tokio::test]
+async fn a_guess_whose_answer_nobody_waits_for_counts() {
+    use http_body_util::Full;
+    use tower::{Layer, ServiceExt, service_fn};
+
+    type Body = Full<axum::body::Bytes>;
+    let hang = service_fn(async |_: http::Request<_>| {
+        std::future::pending::<Result<http::Response<Body>, std::convert::Infallible>>().await
+    });
+    let service = limit(rules(FAILURES), store().0).layer(hang);
+    let guess = || service.clone().oneshot(http::Request::new(Body::default()));
+    for _ in 0..3 {
+        let hung_up = tokio::time::timeout(Duration::from_millis(5), guess()).await;
+        assert!(hung_up.is_err());
+    }
+    assert_eq!(guess().await.unwrap().status(), 429);
+}
+
+/// A number of any size is a number.
+#[tokio::test]
+async fn a_cost_beyond_all_bounds_is_a_debt_beyond_all_bounds() {
+    for used in ["18446744073709551615", "18446744073709551616"] {
+        let (server, clock) = server(TOKENS).await;
+        assert_eq!(get(&format!("/?header={used}")).status(&server).await, 200);
+        clock.advance(Duration::from_secs(86_400));
+        let status = get("/").status(&server).await;
+        // The second one is more than any number here, so it is nonsense, and the reserve stays.
+        assert_eq!(status, if used.ends_with('5') { 429 } else { 200 }, "{used}");
+    }
+}
