@@ -67,7 +67,9 @@ async fn the_application_is_believed() {
 async fn the_application_is_believed_before_the_request() {
     let server = server(BY_USER).await;
     for n in 0..4 {
-        let bob = get("/").line("cookie", "session=b1").line("x-user-id", format!("user-{n}"));
+        // From elsewhere each time, so that it is the user who counts.
+        let bob = get("/").from(&format!("127.0.1.{n}")).line("cookie", "session=b1");
+        let bob = bob.line("x-user-id", format!("user-{n}"));
         assert_eq!(bob.status(&server).await, if n < 2 { 200 } else { 429 }, "{n}");
     }
 }

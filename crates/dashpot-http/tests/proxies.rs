@@ -144,6 +144,8 @@ async fn a_proxy_that_connects_mapped_is_still_trusted() {
         let asked = get("/").line("x-forwarded-for", address);
         assert_eq!(asked.statuses(&server, 3).await, [200, 200, 429], "{address}");
     }
+    let pro = get("/").line("x-user-id", "carol").line("x-plan", "pro");
+    assert_eq!(pro.statuses(&server, 5).await, [200, 200, 200, 200, 429]);
 }
 
 #[tokio::test]
