@@ -4,7 +4,6 @@
 mod common;
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
@@ -237,7 +236,7 @@ async fn tonic_says_who_connects() {
     for (n, peer) in ["192.0.2.1:1", "192.0.2.1:2", "192.0.2.1:3", "192.0.2.2:1"].iter().enumerate()
     {
         let mut request = request(None);
-        let remote_addr = Some(peer.parse::<SocketAddr>().unwrap());
+        let remote_addr = Some(peer.parse::<std::net::SocketAddr>().unwrap());
         request.extensions_mut().insert(TcpConnectInfo { local_addr: None, remote_addr });
         let status = service.clone().oneshot(request).await.unwrap().status();
         assert_eq!(status, if n == 2 { 429 } else { 200 }, "{peer}");

@@ -46,6 +46,30 @@ async fn retry_after_is_exact_for_every_algorithm() {
     }
 }
 
+/// A rejection costs nothing: who hammers waits no longer than who waits.
+#[tokio::test]
+async fn hammering_does_not_lengthen_the_wait() {
+    for algorithm in
+        ["token-bucket", "leaky-bucket", "fixed-window", "sliding-log", "sliding-window"]
+    {
+        let text = format!(
+            "[[rule]]\nname = 'r'\nby = ['ip']\nlimits = ['5/10s']\nalgorithm = '{algorithm}'"
+        );
+        let (server, clock) = timed(&text).await;
+        assert_eq!(get("/").statuses(&server, 5).await, [200; 5], "{algorithm}");
+        let mut wait = get("/").send(&server).await.retry_after();
+        while wait > 0 {
+            for _ in 0..10 {
+                let denied = get("/").send(&server).await;
+                assert_eq!((denied.status, denied.retry_after()), (429, wait), "{algorithm}");
+            }
+            clock.advance(Duration::from_secs(1));
+            wait -= 1;
+        }
+        assert_eq!(get("/").status(&server).await, 200, "{algorithm}");
+    }
+}
+
 #[tokio::test]
 async fn a_wait_of_a_moment_is_told_as_a_second() {
     let (server, _) = timed("[[rule]]\nname = 'r'\nlimits = ['1000/s burst 1']").await;
