@@ -155,7 +155,7 @@ impl<'r> HttpDescriptor<'r> {
         fields::content_kind(self.headers)
     }
 
-    /// The host that was asked for, without port, in lower case.
+    /// The host that was asked for, without port and the dot of the root, in lower case.
     fn host(&self) -> Option<Cow<'r, [u8]>> {
         // What the request is addressed to comes first; only if that says nothing is there a header.
         let host = match self.uri.host() {
@@ -167,6 +167,7 @@ impl<'r> HttpDescriptor<'r> {
                 port.and_then(|colon| host.get(..colon)).unwrap_or(host)
             }
         };
+        let host = host.strip_suffix('.').unwrap_or(host);
         if host.bytes().any(|byte| byte.is_ascii_uppercase()) {
             return Some(Cow::Owned(host.to_ascii_lowercase().into_bytes()));
         }

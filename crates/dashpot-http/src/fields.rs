@@ -44,7 +44,7 @@ pub(crate) fn content_kind(headers: &HeaderMap) -> ContentKind {
     }
 }
 
-/// A parameter of a query; the first of that name.
+/// A parameter of a query, if it has one value.
 pub(crate) fn query_field<'q>(query: &'q str, name: &str) -> Option<Cow<'q, str>> {
     let value = pair(query.as_bytes(), name)?;
     (!value.is_empty()).then_some(value)
@@ -83,14 +83,18 @@ pub(crate) fn json_field(body: &[u8], path: &str) -> Option<String> {
     }
 }
 
-/// A field of a form, folded; the first of that name.
+/// A field of a form, folded, if it has one value.
 pub(crate) fn form_field(body: &[u8], name: &str) -> Option<String> {
     fold(&pair(body, name)?)
 }
 
+/// Some servers read the first of several values, some the last: if either counted, a caller would
+/// send one for the limit and the other for the server. So several are none.
 fn pair<'b>(encoded: &'b [u8], name: &str) -> Option<Cow<'b, str>> {
-    let mut pairs = form_urlencoded::parse(encoded);
-    pairs.find_map(|(key, value)| (key == name).then_some(value))
+    let pairs = form_urlencoded::parse(encoded);
+    let mut values = pairs.filter_map(|(key, value)| (key == name).then_some(value));
+    let first = values.next()?;
+    values.all(|other| other == first).then_some(first)
 }
 
 /// One spelling for what most servers take as one: to a login, ` Alice@x.com` is `alice@x.com`.

@@ -19,9 +19,11 @@ impl FromStr for HostPattern {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.to_ascii_lowercase();
+        // `example.com.` is the same name, spelled out; requests are read without that dot, too.
+        let text = text.strip_suffix('.').unwrap_or(&text);
         let (host, below) = match text.strip_prefix("*.") {
             Some(rest) => (rest, true),
-            None => (text.as_str(), false),
+            None => (text, false),
         };
         // The dot of the root is left out, as it is when a host is looked for.
         let host = host.strip_suffix('.').unwrap_or(host);
