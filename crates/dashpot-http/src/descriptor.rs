@@ -49,7 +49,7 @@ impl<'r> HttpDescriptor<'r> {
         Self {
             rules,
             method: request.method(),
-            uri: request.uri(),
+            uri: original_uri(request),
             headers: request.headers(),
             extensions: request.extensions(),
             body,
@@ -236,6 +236,16 @@ impl Descriptor for HttpDescriptor<'_> {
     fn why(&self, fact: &Fact) -> String {
         self.reason(fact)
     }
+}
+
+/// The URI that was asked for. A nested router sees only its own part of it, and rules are about the
+/// whole.
+fn original_uri<B>(request: &Request<B>) -> &Uri {
+    #[cfg(feature = "axum")]
+    if let Some(original) = request.extensions().get::<axum::extract::OriginalUri>() {
+        return &original.0;
+    }
+    request.uri()
 }
 
 fn borrowed(text: &str) -> Cow<'_, [u8]> {

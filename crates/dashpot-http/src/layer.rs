@@ -43,17 +43,17 @@ pub struct RateLimitLayer<St = MemoryStore> {
 #[derive(Debug)]
 pub(crate) struct Shared<St> {
     pub(crate) rules: LiveRules,
-    pub(crate) store: Arc<St>,
+    pub(crate) store: St,
     /// Stands in for a store that cannot answer.
     pub(crate) local: MemoryStore,
 }
 
 impl<St: Store + 'static> RateLimitLayer<St> {
     /// Limits by these rules: a [`RuleSet`](dashpot_rules::RuleSet), or [`LiveRules`] that are
-    /// replaced while they are used.
+    /// replaced while they are used. Others may use the store as well: an `Arc` of one is one.
     #[must_use]
-    pub fn from_rules(rules: impl Into<LiveRules>, store: impl Into<Arc<St>>) -> Self {
-        let (rules, store) = (rules.into(), store.into());
+    pub fn from_rules(rules: impl Into<LiveRules>, store: St) -> Self {
+        let rules = rules.into();
         Self { shared: Arc::new(Shared { rules, store, local: MemoryStore::new() }) }
     }
 }

@@ -103,7 +103,7 @@ impl<St: Store + 'static> Shared<St> {
             return None;
         }
         let plan = selection.plan(&descriptor);
-        let mut ruling = plan.decide_at_once(&*self.store, &self.local)?;
+        let mut ruling = plan.decide_at_once(&self.store, &self.local)?;
         Some(Judgement::of(&mut ruling, &rules, request.headers(), self))
     }
 
@@ -120,7 +120,7 @@ impl<St: Store + 'static> Shared<St> {
             None
         };
         let plan = selection.plan(&HttpDescriptor::new(&rules, request, body.as_ref()));
-        let mut ruling = plan.decide(&*self.store, &self.local).await;
+        let mut ruling = plan.decide(&self.store, &self.local).await;
         Judgement::of(&mut ruling, &rules, request.headers(), self)
     }
 }

@@ -110,9 +110,9 @@ fn settle<St: Store + 'static>(
         shared.local.settle_now(&reservation, used);
         return;
     }
-    let store = shared.store.clone();
+    let shared = shared.clone();
     let mut settling = Box::pin(async move {
-        let settled: Result<_, StoreError> = store.settle(&reservation, used).await;
+        let settled: Result<_, StoreError> = shared.store.settle(&reservation, used).await;
         if let Err(error) = settled {
             tracing::warn!(%error, "could not settle; the reservation stays charged");
         }

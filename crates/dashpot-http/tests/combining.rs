@@ -93,7 +93,6 @@ async fn without_facts_there_is_one_bucket() {
 
 /// Rules are about the paths that callers ask for, wherever in a router the layer is.
 #[tokio::test]
-#[ignore = "bug: within `nest` axum cuts the prefix off the path, and rules for the whole path do not match"]
 async fn a_layer_within_a_nested_router_sees_the_whole_path() {
     let text = "[[rule]]\nname = 'r'\nmatch.path = '/api/*'\nlimits = ['1/min']";
     let books = Router::new().route("/books", axum::routing::get(async || "books"));

@@ -61,7 +61,7 @@ impl Store for Fragile {
 
 async fn server(text: &str) -> (Server, Arc<Fragile>) {
     let store = Arc::new(Fragile::default());
-    let layer = RateLimitLayer::<Fragile>::from_rules(rules(text), store.clone());
+    let layer = RateLimitLayer::from_rules(rules(text), store.clone());
     let app = Router::new().fallback(async || "served").layer(layer);
     store.is_down.store(true, Ordering::Relaxed);
     (Server::start(app).await, store)

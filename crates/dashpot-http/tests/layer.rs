@@ -4,6 +4,7 @@
 mod common;
 
 use std::convert::Infallible;
+use std::future::Ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
@@ -56,7 +57,7 @@ fn it_is_what_servers_ask_of_a_service() {
     is_shared::<RateLimitLayer>();
     is_shared::<RateLimit<tower::util::BoxCloneSyncService<(), (), ()>>>();
     is_sent::<RateLimit<tower::util::BoxCloneService<(), (), ()>>>();
-    is_sent::<ResponseFuture<Body, Infallible>>();
+    is_sent::<ResponseFuture<Ready<Infallible>, Body, Infallible, MemoryStore>>();
     is_sent::<ResponseBody<Body>>();
     // The store is the one in memory, unless it is another.
     let _: RateLimitLayer = RateLimitLayer::from_rules(rules(BY_IP), MemoryStore::new());
@@ -261,7 +262,7 @@ impl Clone for Strict {
 impl Service<Request<RequestBody<Body>>> for Strict {
     type Response = Response<Body>;
     type Error = BoxError;
-    type Future = std::future::Ready<Result<Response<Body>, BoxError>>;
+    type Future = Ready<Result<Response<Body>, BoxError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         if !self.can_be_ready.load(Ordering::Relaxed) {

@@ -219,6 +219,7 @@ fn is_chosen(fact: &Fact, condition: &Condition) -> bool {
             condition.paths.is_empty() || condition.paths.iter().any(|path| !path.is_exact())
         }
         Fact::Host => condition.hosts.is_empty(),
+        Fact::Method => condition.methods.is_none(),
         _ => fact.is_callers_choice(),
     }
 }

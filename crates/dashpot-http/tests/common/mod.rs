@@ -43,9 +43,11 @@ pub fn store() -> (Arc<MemoryStore>, ManualClock) {
     (Arc::new(MemoryStore::with_clock(clock.clone())), clock)
 }
 
-/// A layer whose store others know, too. The compiler has to be told which of them is the store, as
-/// an `Arc` of one is one as well.
-pub fn limit(rules: impl Into<LiveRules>, store: Arc<MemoryStore>) -> RateLimitLayer {
+/// A layer whose store others know, too.
+pub fn limit(
+    rules: impl Into<LiveRules>,
+    store: Arc<MemoryStore>,
+) -> RateLimitLayer<Arc<MemoryStore>> {
     RateLimitLayer::from_rules(rules, store)
 }
 
