@@ -96,7 +96,8 @@ pub(crate) fn child(args: &[&str]) -> Vec<f64> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.expect("a runtime");
     runtime.block_on(async move {
-        let mut app = app;
+        // As a server does it: else handlers are made into routes, and layers put on, each time.
+        let mut app = app.with_state(());
         for caller in 0..CALLERS {
             ask(&mut app, caller).await;
         }

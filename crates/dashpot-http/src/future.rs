@@ -10,10 +10,10 @@ use dashpot::Store;
 use http::Response;
 use pin_project_lite::pin_project;
 
-use crate::ResponseBody;
-use crate::judgement::Sequel;
+use crate::AnyBody;
+use crate::judgement::{Sequel, made};
 
-type Answer<B, E> = Result<Response<ResponseBody<B>>, E>;
+type Answer<B, E> = Result<Response<B>, E>;
 
 pin_project! {
     /// The answer of a [`RateLimit`](crate::RateLimit) service to come.
@@ -35,7 +35,7 @@ pin_project! {
         St: 'static,
     {
         /// It was refused.
-        Refused { response: Option<Response<Bytes>> },
+        Refused { response: Option<Box<Response<Bytes>>> },
         /// It is served.
         Serving { #[pin] inner: F, sequel: Option<Sequel<St>> },
         /// Its body, the store or its turn is waited for. That has no type with a name, and borrows
@@ -45,7 +45,7 @@ pin_project! {
 }
 
 impl<F, B, E, St: Store + 'static> ResponseFuture<F, B, E, St> {
-    pub(crate) const fn refused(response: Response<Bytes>) -> Self {
+    pub(crate) const fn refused(response: Box<Response<Bytes>>) -> Self {
         Self { state: State::Refused { response: Some(response) } }
     }
 
@@ -61,6 +61,7 @@ impl<F, B, E, St: Store + 'static> ResponseFuture<F, B, E, St> {
 impl<F, B, E, St> Future for ResponseFuture<F, B, E, St>
 where
     F: Future<Output = Result<Response<B>, E>>,
+    B: AnyBody,
     St: Store + 'static,
 {
     type Output = Answer<B, E>;
@@ -68,7 +69,7 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
             StateProjection::Refused { response } => match response.take() {
-                Some(response) => Poll::Ready(Ok(response.map(ResponseBody::made))),
+                Some(response) => Poll::Ready(Ok(made(*response))),
                 // Asked again after its answer.
                 None => Poll::Pending,
             },

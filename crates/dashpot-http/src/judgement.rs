@@ -8,18 +8,20 @@ use dashpot::Store;
 use dashpot_rules::{Refusal, RuleSet, Ruling};
 use http::header::{CONTENT_TYPE, ORIGIN};
 use http::{HeaderMap, Response};
+use http_body_util::{BodyExt, Full};
 
 use crate::headers::{self, Lines, Sink};
 use crate::layer::Shared;
+use crate::response_body::ResponseBody;
 use crate::settle::Charges;
-use crate::{ResponseBody, Wait, denial};
+use crate::{AnyBody, Wait, denial};
 
 /// What becomes of a request.
 pub(crate) enum Judgement<St: Store + 'static> {
     /// It is served.
     Serve(Sequel<St>),
     /// It is answered here.
-    Refuse(Response<Bytes>),
+    Refuse(Box<Response<Bytes>>),
 }
 
 /// What is done before and after a request is served.
@@ -38,7 +40,8 @@ impl<St: Store + 'static> Judgement<St> {
         shared: &Arc<Shared<St>>,
     ) -> Self {
         if let Some(refusal) = ruling.refusal() {
-            return Self::Refuse(refuse(refusal, ruling, rules, request));
+            // In a box, so that nobody has to carry it who is served.
+            return Self::Refuse(Box::new(refuse(refusal, ruling, rules, request)));
         }
         let mut sequel = Sequel {
             delay: Duration::ZERO,
@@ -57,11 +60,19 @@ impl<St: Store + 'static> Judgement<St> {
 
 impl<St: Store + 'static> Sequel<St> {
     /// Settles what the response says, and tells how the caller stands.
-    pub(crate) fn finish<B>(self, mut response: Response<B>) -> Response<ResponseBody<B>> {
-        let permits = self.charges.and_then(|charges| charges.settle(&response));
+    pub(crate) fn finish<B: AnyBody>(self, mut response: Response<B>) -> Response<B> {
         self.lines.write(response.headers_mut());
-        response.map(|body| ResponseBody::own(body, permits))
+        let Some(charges) = self.charges else { return response };
+        match charges.settle(&response) {
+            Some(permits) => response.map(|body| B::hold(ResponseBody::new(body, permits))),
+            None => response,
+        }
     }
+}
+
+/// A response that was made here.
+pub(crate) fn made<B: AnyBody>(response: Response<Bytes>) -> Response<B> {
+    response.map(|bytes| B::hold(Full::new(bytes).map_err(|never| match never {})))
 }
 
 /// Whether who asks speaks gRPC.

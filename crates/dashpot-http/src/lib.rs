@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod any_body;
 pub mod denial;
 mod descriptor;
 mod fields;
@@ -30,11 +31,10 @@ mod wait;
 pub use address::{
     AddressEvidence, AddressText, ClientAddress, address_text, client_address, mask,
 };
+pub use any_body::AnyBody;
 pub use descriptor::{HttpDescriptor, Peer};
 pub use future::ResponseFuture;
 pub use layer::RateLimitLayer;
-pub use request_body::RequestBody;
-pub use response_body::ResponseBody;
 pub use retry_after::RetryAfter;
 pub use service::RateLimit;
 pub use settle::Used;

@@ -1,6 +1,5 @@
 //! A request's body of which the beginning may have been read already.
 
-use std::fmt;
 use std::future::poll_fn;
 use std::mem;
 use std::pin::Pin;
@@ -21,7 +20,7 @@ pin_project! {
     /// A rule that counts by `json:email` has to look into the body. What was read for it is read
     /// again here, and then the rest. Nothing is lost; only that small pieces read ahead may come as
     /// one. Nothing is read ahead, and nothing allocated, if no rule asks.
-    pub struct RequestBody<B>
+    pub(crate) struct RequestBody<B>
     where
         B: Body,
     {
@@ -50,7 +49,7 @@ where
     B: Body<Data = Bytes>,
 {
     /// A body of which nothing was read yet.
-    pub const fn new(inner: B) -> Self {
+    pub(crate) const fn new(inner: B) -> Self {
         Self { inner, ahead: None }
     }
 
@@ -187,13 +186,6 @@ where
             hint.set_upper(upper.saturating_add(ahead));
         }
         hint
-    }
-}
-
-impl<B: Body> fmt::Debug for RequestBody<B> {
-    /// Bodies are nobody's business.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestBody").finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,5 @@
-//! The body of a response: the service's own, or that of a denial.
+//! The body of a response that is watched until it was sent.
 
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -12,36 +11,22 @@ use pin_project_lite::pin_project;
 pub(crate) type Guard = Box<dyn Send + Sync>;
 
 pin_project! {
-    /// The body of a response: the service's own, or that of a denial.
+    /// The body of a response, and what is let go of when it ends, fails or is dropped, whichever
+    /// comes first.
     ///
     /// A place in flight is given back when the body was sent, not when the service returned: a
     /// slow download is work as well.
-    pub struct ResponseBody<B> {
+    pub(crate) struct ResponseBody<B> {
         #[pin]
-        kind: Kind<B>,
-    }
-}
-
-pin_project! {
-    #[project = KindProjection]
-    enum Kind<B> {
-        /// Made here.
-        Made { bytes: Bytes },
-        /// The service's own. The guard comes last, so that it goes last when both are dropped.
-        Own { #[pin] body: B, guard: Option<Guard> },
+        body: B,
+        // The last field, so that it goes last when both are dropped.
+        guard: Option<Guard>,
     }
 }
 
 impl<B> ResponseBody<B> {
-    /// A body made here.
-    pub(crate) const fn made(bytes: Bytes) -> Self {
-        Self { kind: Kind::Made { bytes } }
-    }
-
-    /// The service's own. The guard is let go of when the body ends, fails or is dropped, whichever
-    /// comes first.
-    pub(crate) const fn own(body: B, guard: Option<Guard>) -> Self {
-        Self { kind: Kind::Own { body, guard } }
+    pub(crate) const fn new(body: B, guard: Guard) -> Self {
+        Self { body, guard: Some(guard) }
     }
 }
 
@@ -56,47 +41,21 @@ where
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        match self.project().kind.project() {
-            KindProjection::Made { bytes } => {
-                let bytes = std::mem::take(bytes);
-                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
-            }
-            KindProjection::Own { mut body, guard } => {
-                let frame = ready!(body.as_mut().poll_frame(cx));
-                // Servers do not ask again once a body says that this was its last frame.
-                if !matches!(frame, Some(Ok(_))) || body.is_end_stream() {
-                    *guard = None;
-                }
-                Poll::Ready(frame)
-            }
+        let mut this = self.project();
+        let frame = ready!(this.body.as_mut().poll_frame(cx));
+        // Servers do not ask again once a body says that this was its last frame.
+        if !matches!(frame, Some(Ok(_))) || this.body.is_end_stream() {
+            *this.guard = None;
         }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.kind {
-            Kind::Made { bytes } => bytes.is_empty(),
-            Kind::Own { body, .. } => body.is_end_stream(),
-        }
+        self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.kind {
-            Kind::Made { bytes } => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Own { body, .. } => body.size_hint(),
-        }
-    }
-}
-
-impl<B: Default> Default for ResponseBody<B> {
-    /// Layers outside this one make their own answers so.
-    fn default() -> Self {
-        Self::own(B::default(), None)
-    }
-}
-
-impl<B> fmt::Debug for ResponseBody<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseBody").finish_non_exhaustive()
+        self.body.size_hint()
     }
 }
 
@@ -104,7 +63,7 @@ impl<B> fmt::Debug for ResponseBody<B> {
 mod tests {
     use std::sync::Arc;
 
-    use http_body_util::{BodyExt, Empty, Full};
+    use http_body_util::{BodyExt, Full};
 
     use super::*;
 
@@ -127,7 +86,7 @@ mod tests {
 
     fn guarded<B>(body: B) -> (ResponseBody<B>, Arc<()>) {
         let held = Arc::new(());
-        (ResponseBody::own(body, Some(Box::new(Arc::clone(&held)))), held)
+        (ResponseBody::new(body, Box::new(Arc::clone(&held))), held)
     }
 
     fn is_held(held: &Arc<()>) -> bool {
@@ -140,17 +99,6 @@ mod tests {
 
     fn data(text: &'static str) -> Result<Frame<Bytes>, &'static str> {
         Ok(Frame::data(Bytes::from_static(text.as_bytes())))
-    }
-
-    #[tokio::test]
-    async fn a_denial_is_one_frame() {
-        let mut body = ResponseBody::<Empty<Bytes>>::made(Bytes::from_static(b"no"));
-        assert_eq!(body.size_hint().exact(), Some(2));
-        assert!(!body.is_end_stream());
-        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "no");
-        assert!(body.is_end_stream());
-        assert!(body.frame().await.is_none());
-        assert!(ResponseBody::<Empty<Bytes>>::made(Bytes::new()).is_end_stream());
     }
 
     #[tokio::test]
@@ -197,12 +145,5 @@ mod tests {
         let (body, held) = guarded(slow(vec![data("a"), Ok(Frame::trailers(trailers.clone()))]));
         assert_eq!(body.collect().await.unwrap().trailers(), Some(&trailers));
         assert!(!is_held(&held));
-    }
-
-    #[test]
-    fn what_axum_and_tonic_ask_of_a_body() {
-        fn is_fit<T: Body<Data = Bytes> + Send + Sync + Default + 'static>() {}
-        is_fit::<ResponseBody<Full<Bytes>>>();
-        is_fit::<ResponseBody<Empty<Bytes>>>();
     }
 }

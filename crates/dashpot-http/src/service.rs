@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use dashpot::{MemoryStore, Store};
+use dashpot_rules::Ruling;
 use http::{Request, Response};
-use http_body::Body;
 use tower_service::Service;
 
-use crate::judgement::{Judgement, Sequel};
+use crate::judgement::{Judgement, Sequel, made};
 use crate::layer::Shared;
-use crate::{HttpDescriptor, RequestBody, ResponseBody, ResponseFuture};
+use crate::request_body::RequestBody;
+use crate::{AnyBody, HttpDescriptor, ResponseFuture};
 
 /// How long to wait for a body in which a field is wanted. After that, the field is absent.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -42,18 +42,14 @@ impl<S: Clone, St> Clone for RateLimit<S, St> {
 
 impl<S, St, ReqBody, ResBody> Service<Request<ReqBody>> for RateLimit<S, St>
 where
-    S: Service<Request<RequestBody<ReqBody>>, Response = Response<ResBody>>
-        + Clone
-        + Send
-        + 'static,
+    S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone + Send + 'static,
     S::Future: Send,
     S::Error: Send,
     St: Store + 'static,
-    ReqBody: Body<Data = Bytes> + Send + Unpin + 'static,
-    ReqBody::Error: Send,
-    ResBody: Body<Data = Bytes> + Send + 'static,
+    ReqBody: AnyBody,
+    ResBody: AnyBody,
 {
-    type Response = Response<ResponseBody<ResBody>>;
+    type Response = Response<ResBody>;
     type Error = S::Error;
     type Future = ResponseFuture<S::Future, ResBody, S::Error, St>;
 
@@ -62,7 +58,6 @@ where
     }
 
     fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
-        let request = request.map(RequestBody::new);
         match self.shared.judge_at_once(&request) {
             Some(Judgement::Refuse(response)) => ResponseFuture::refused(response),
             Some(Judgement::Serve(sequel)) if sequel.delay.is_zero() => {
@@ -74,9 +69,9 @@ where
             None => {
                 let (shared, inner) = (self.shared.clone(), self.take_ready());
                 ResponseFuture::waiting(async move {
-                    let mut request = request;
-                    match shared.judge(&mut request).await {
-                        Judgement::Refuse(response) => Ok(response.map(ResponseBody::made)),
+                    let (judgement, request) = shared.judge(request).await;
+                    match judgement {
+                        Judgement::Refuse(response) => Ok(made(*response)),
                         Judgement::Serve(sequel) => serve(inner, request, sequel).await,
                     }
                 })
@@ -103,25 +98,30 @@ impl<St: Store + 'static> Shared<St> {
             return None;
         }
         let plan = selection.plan(&descriptor);
-        let mut ruling = plan.decide_at_once(&self.store, &self.local)?;
+        let mut ruling = Ruling::default();
+        if !plan.decide_at_once(&self.store, &self.local, &mut ruling) {
+            return None;
+        }
         Some(Judgement::of(&mut ruling, &rules, request.headers(), self))
     }
 
-    /// Identify, plan, decide, describe.
-    async fn judge<B>(self: &Arc<Self>, request: &mut Request<RequestBody<B>>) -> Judgement<St>
-    where
-        B: Body<Data = Bytes> + Unpin,
-    {
+    /// Identify, plan, decide, describe. Gives the request back, whole.
+    async fn judge<B: AnyBody>(
+        self: &Arc<Self>,
+        mut request: Request<B>,
+    ) -> (Judgement<St>, Request<B>) {
         let rules = self.rules.current();
-        let selection = rules.select(&HttpDescriptor::new(&rules, request, None));
-        let body = if selection.needs_body() {
-            request.body_mut().peek(rules.identity().body_max, PATIENCE).await
-        } else {
-            None
-        };
-        let plan = selection.plan(&HttpDescriptor::new(&rules, request, body.as_ref()));
+        let selection = rules.select(&HttpDescriptor::new(&rules, &request, None));
+        let mut peeked = None;
+        if selection.needs_body() {
+            let (parts, body) = request.into_parts();
+            let mut body = RequestBody::new(body);
+            peeked = body.peek(rules.identity().body_max, PATIENCE).await;
+            request = Request::from_parts(parts, B::hold(body));
+        }
+        let plan = selection.plan(&HttpDescriptor::new(&rules, &request, peeked.as_ref()));
         let mut ruling = plan.decide(&self.store, &self.local).await;
-        Judgement::of(&mut ruling, &rules, request.headers(), self)
+        (Judgement::of(&mut ruling, &rules, request.headers(), self), request)
     }
 }
 
@@ -130,10 +130,11 @@ async fn serve<S, St, ReqBody, ResBody>(
     mut inner: S,
     request: Request<ReqBody>,
     sequel: Sequel<St>,
-) -> Result<Response<ResponseBody<ResBody>>, S::Error>
+) -> Result<Response<ResBody>, S::Error>
 where
     S: Service<Request<ReqBody>, Response = Response<ResBody>>,
     St: Store + 'static,
+    ResBody: AnyBody,
 {
     if !sequel.delay.is_zero() {
         tokio::time::sleep(sequel.delay).await;

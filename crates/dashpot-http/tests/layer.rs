@@ -12,20 +12,22 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use common::{limit, rules, store};
 use dashpot::MemoryStore;
-use dashpot_http::{Peer, RateLimit, RateLimitLayer, RequestBody, ResponseBody, ResponseFuture};
+use dashpot_http::{AnyBody, Peer, RateLimit, RateLimitLayer, ResponseFuture};
 use http::{Request, Response};
-use http_body_util::{BodyExt, Empty, Full};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
 const BY_IP: &str = "[[rule]]\nname = 'r'\nby = ['ip']\nlimits = ['2/min']";
 
-type Body = Full<Bytes>;
+type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-async fn hello<B>(_: Request<RequestBody<B>>) -> Result<Response<Body>, Infallible>
-where
-    B: http_body::Body,
-{
-    Ok(Response::new(Body::from("hello")))
+fn body(text: &'static str) -> Body {
+    Full::from(text).boxed_unsync()
+}
+
+async fn hello<B>(_: Request<B>) -> Result<Response<Body>, Infallible> {
+    Ok(Response::new(body("hello")))
 }
 
 fn request(peer: Option<&str>) -> Request<Body> {
@@ -58,7 +60,6 @@ fn it_is_what_servers_ask_of_a_service() {
     is_shared::<RateLimit<tower::util::BoxCloneSyncService<(), (), ()>>>();
     is_sent::<RateLimit<tower::util::BoxCloneService<(), (), ()>>>();
     is_sent::<ResponseFuture<Ready<Infallible>, Body, Infallible, MemoryStore>>();
-    is_sent::<ResponseBody<Body>>();
     // The store is the one in memory, unless it is another.
     let _: RateLimitLayer = RateLimitLayer::from_rules(rules(BY_IP), MemoryStore::new());
 }
@@ -155,18 +156,20 @@ async fn a_unix_socket() {
 
 #[tokio::test]
 async fn hyper() {
+    use hyper::body::Incoming;
     use hyper::server::conn::http1;
     use hyper_util::rt::TokioIo;
     use hyper_util::service::TowerToHyperService;
 
-    let limited = limit(rules(BY_IP), store().0).layer(service_fn(hello::<hyper::body::Incoming>));
+    let limited = limit(rules(BY_IP), store().0).layer(service_fn(hello));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = tokio::spawn(async move {
         loop {
             let (stream, peer) = listener.accept().await.unwrap();
             // hyper leaves it to its user to say who connected.
-            let known = limited.clone().map_request(move |mut request: Request<_>| {
+            let known = limited.clone().map_request(move |request: Request<Incoming>| {
+                let mut request = request.map(BodyExt::boxed_unsync);
                 request.extensions_mut().insert(Peer(peer));
                 request
             });
@@ -179,7 +182,7 @@ async fn hyper() {
     assert_eq!(common::get("/").from("127.0.0.2").status(&server).await, 200);
 }
 
-async fn grpc(text: &str, content_type: &str) -> Response<ResponseBody<Body>> {
+async fn grpc(text: &str, content_type: &str) -> Response<Body> {
     let service = limit(rules(text), store().0).layer(service_fn(hello));
     let request = Request::post("/pkg.Service/Method").header("content-type", content_type);
     let request = request.version(http::Version::HTTP_2).body(Body::default()).unwrap();
@@ -259,7 +262,7 @@ impl Clone for Strict {
     }
 }
 
-impl Service<Request<RequestBody<Body>>> for Strict {
+impl Service<Request<Body>> for Strict {
     type Response = Response<Body>;
     type Error = BoxError;
     type Future = Ready<Result<Response<Body>, BoxError>>;
@@ -272,12 +275,12 @@ impl Service<Request<RequestBody<Body>>> for Strict {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<RequestBody<Body>>) -> Self::Future {
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
         assert!(std::mem::take(&mut self.is_ready), "called without being ready");
         self.calls.fetch_add(1, Ordering::Relaxed);
         std::future::ready(match request.uri().path() {
             "/fail" => Err("failed".into()),
-            _ => Ok(Response::new(Body::from("hello"))),
+            _ => Ok(Response::new(body("hello"))),
         })
     }
 }
@@ -346,15 +349,18 @@ async fn an_error_gives_the_permit_back() {
     assert_eq!(service.oneshot(request(None)).await.unwrap().status(), 200);
 }
 
-/// Bodies of any kind will do, and the types come out as they should.
+/// Bodies that can hold others will do, each in its own place.
 #[tokio::test]
 async fn other_bodies() {
-    let inner = service_fn(async |_: Request<RequestBody<Empty<Bytes>>>| {
-        Ok::<_, BoxError>(Response::new(
-            http_body_util::combinators::BoxBody::<Bytes, BoxError>::default(),
-        ))
-    });
-    let service = limit(rules(BY_IP), store().0).layer(inner);
-    let request = Request::get("/").body(Empty::new()).unwrap();
-    assert_eq!(service.oneshot(request).await.unwrap().status(), 200);
+    async fn one<Req: AnyBody + Default, Res: AnyBody + Default>() {
+        let inner =
+            service_fn(async |_: Request<Req>| Ok::<_, BoxError>(Response::new(Res::default())));
+        let service = limit(rules(BY_IP), store().0).layer(inner);
+        let request = Request::get("/").body(Req::default()).unwrap();
+        assert_eq!(service.oneshot(request).await.unwrap().status(), 200);
+    }
+    one::<Body, axum::body::Body>().await;
+    one::<axum::body::Body, UnsyncBoxBody<Bytes, BoxError>>().await;
+    #[cfg(feature = "tonic")]
+    one::<tonic::body::Body, tonic::body::Body>().await;
 }

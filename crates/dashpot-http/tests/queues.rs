@@ -6,35 +6,33 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytes::Bytes;
+use axum::body::Body;
 use common::{limit, rules, store};
-use dashpot_http::RequestBody;
 use http::{Request, Response};
-use http_body_util::Full;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 type Served = Arc<Mutex<Vec<(u64, u64)>>>;
-type Limited = tower::util::BoxCloneService<Request<Full<Bytes>>, Response<()>, Infallible>;
+type Limited = tower::util::BoxCloneService<Request<Body>, Response<()>, Infallible>;
 
 /// A service that notes which request came when, in whole seconds, and says only the status.
 fn limited(text: &str) -> (Limited, Served) {
     let served = Served::default();
     let notes = served.clone();
     let start = Instant::now();
-    let inner = service_fn(move |request: Request<RequestBody<Full<Bytes>>>| {
+    let inner = service_fn(move |request: Request<Body>| {
         let number = request.uri().path()[1..].parse().unwrap();
         notes.lock().unwrap().push((number, start.elapsed().as_secs()));
-        async { Ok::<_, Infallible>(Response::new(Full::<Bytes>::default())) }
+        async { Ok::<_, Infallible>(Response::new(Body::empty())) }
     });
     let layer = limit(rules(text), store().0);
     let service = layer.layer(inner).map_response(|response| response.map(drop));
     (service.boxed_clone(), served)
 }
 
-fn request(number: u64) -> Request<Full<Bytes>> {
-    Request::get(format!("/{number}")).body(Full::default()).unwrap()
+fn request(number: u64) -> Request<Body> {
+    Request::get(format!("/{number}")).body(Body::empty()).unwrap()
 }
 
 /// Starts so many at once, in order, and says which statuses they got.

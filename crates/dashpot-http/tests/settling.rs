@@ -190,10 +190,9 @@ async fn every_rule_settles_for_itself() {
 /// Who hangs up before the answer does not get its guess for free.
 #[tokio::test]
 async fn a_guess_whose_answer_nobody_waits_for_counts() {
-    use http_body_util::Full;
+    use axum::body::Body;
     use tower::{Layer, ServiceExt, service_fn};
 
-    type Body = Full<axum::body::Bytes>;
     let hang = service_fn(async |_: http::Request<_>| {
         std::future::pending::<Result<http::Response<Body>, std::convert::Infallible>>().await
     });

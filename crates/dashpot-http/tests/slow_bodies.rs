@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use common::{limit, rules, store};
-use dashpot_http::RequestBody;
 use http::{Request, Response};
 use http_body::{Body, Frame};
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep};
 use tower::util::BoxCloneService;
@@ -38,26 +38,27 @@ impl Body for Fed {
     }
 }
 
-type Echo = BoxCloneService<Request<Fed>, Response<()>, Infallible>;
+type Slow = UnsyncBoxBody<Bytes, &'static str>;
+type Echo = BoxCloneService<Request<Slow>, Response<()>, Infallible>;
 
 /// Says by a header what it got: the whole body, or why not.
 fn echo(limits: &str) -> Echo {
-    let inner = service_fn(async |request: Request<RequestBody<Fed>>| {
+    let inner = service_fn(async |request: Request<Slow>| {
         let got = request.into_body().collect().await;
         let got = got.map_or_else(|error| error.as_bytes().into(), |body| body.to_bytes());
         let got = String::from_utf8(got.to_vec()).unwrap();
         let response = Response::builder().header("got", got);
-        Ok::<_, Infallible>(response.body(Full::<Bytes>::default()).unwrap())
+        Ok::<_, Infallible>(response.body(Slow::default()).unwrap())
     });
     let text = format!("[[rule]]\nname = 'r'\nby = ['json:email']\nlimits = ['{limits}']");
     let service = limit(rules(&text), store().0).layer(inner);
     service.map_response(|response| response.map(drop)).boxed_clone()
 }
 
-fn request() -> (Request<Fed>, UnboundedSender<Option<Bytes>>) {
+fn request() -> (Request<Slow>, UnboundedSender<Option<Bytes>>) {
     let (feeder, food) = unbounded_channel();
     let request = Request::post("/").header("content-type", "application/json");
-    (request.body(Fed(food)).unwrap(), feeder)
+    (request.body(Fed(food).boxed_unsync()).unwrap(), feeder)
 }
 
 /// Feeds a body, with a pause before each piece.

@@ -16,7 +16,7 @@ use crate::{Descriptor, Fact};
 #[derive(Clone, Debug)]
 pub struct Plan<'r> {
     refusal: Option<Refusal<'r>>,
-    pub(crate) asks: SmallVec<[Ask<'r>; 4]>,
+    pub(crate) asks: SmallVec<[Ask<'r>; 2]>,
     /// All keys, one after another.
     keys: KeyBuf,
 }
@@ -121,7 +121,10 @@ impl<'r> Plan<'r> {
         let checks = self.gather(|_| true);
         if !checks.is_empty() {
             match store.decide(&checks).await {
-                Ok(decision) => self.conclude(&checks, decision, false, &mut ruling),
+                Ok(decision) => {
+                    ruling.decision = Some(decision);
+                    self.conclude(&checks, false, &mut ruling);
+                }
                 Err(error) => {
                     self.go_without(&error, local, &mut ruling);
                     // To be asked again would take its time again.
@@ -135,54 +138,57 @@ impl<'r> Plan<'r> {
         ruling
     }
 
-    /// [`decide`](Self::decide), if that takes no waiting. `None` if it does, and then nothing was
+    /// [`decide`](Self::decide), if that takes no waiting. `false` if it does, and then nothing was
     /// asked.
-    pub fn decide_at_once<S: Store>(&self, store: &S, local: &MemoryStore) -> Option<Ruling<'r>> {
-        let mut ruling = Ruling { refusal: self.refusal, ..Ruling::default() };
+    pub fn decide_at_once<S: Store>(
+        &self,
+        store: &S,
+        local: &MemoryStore,
+        // Not returned, because it is long: to move it takes longer than to decide.
+        ruling: &mut Ruling<'r>,
+    ) -> bool {
+        ruling.refusal = self.refusal;
         if ruling.refusal.is_some() || self.asks.is_empty() {
-            return Some(ruling);
+            return true;
         }
         // Those that only count are asked one after another: they can take their time.
         if self.asks.iter().any(|ask| !ask.enforced) {
-            return None;
+            return false;
         }
         let checks = self.gather(|_| true);
-        match store.decide_at_once(&checks)? {
-            Ok(decision) => self.conclude(&checks, decision, false, &mut ruling),
-            Err(error) => self.go_without(&error, local, &mut ruling),
+        match store.decide_at_once(&checks) {
+            None => return false,
+            Some(Ok(decision)) => {
+                ruling.decision = Some(decision);
+                self.conclude(&checks, false, ruling);
+            }
+            Some(Err(error)) => self.go_without(&error, local, ruling),
         }
-        Some(ruling)
+        true
     }
 
-    /// Draws the conclusions of a decision on these checks.
-    fn conclude(
-        &self,
-        checks: &[Check<'r, '_>],
-        decision: Decision<'r>,
-        local: bool,
-        ruling: &mut Ruling<'r>,
-    ) {
+    /// Draws the conclusions of the decision on these checks.
+    fn conclude(&self, checks: &[Check<'r, '_>], local: bool, ruling: &mut Ruling<'r>) {
+        let Some(decision) = &ruling.decision else { return };
         if decision.is_allowed() {
             // Mostly there is nothing to remember.
             if self.asks.iter().any(|ask| ask.rule.settle != Settle::Never) {
                 for check in checks {
-                    self.remember(check, &decision, local, ruling);
+                    self.remember(check, decision, local, &mut ruling.pending);
                 }
             }
-        } else {
-            let denier = decision.denier().map(PolicyStatus::policy);
-            for ask in self.asks.iter().filter(|ask| ask.enforced) {
-                let mine =
-                    |policy: &Policy| ask.policies.iter().any(|own| std::ptr::eq(own, policy));
-                if decision.denied().any(|status| mine(status.policy())) {
-                    ask.rule.tally.deny();
-                }
-                if denier.is_some_and(mine) {
-                    ruling.refusal = Some(Refusal::Limited(ask.rule));
-                }
+            return;
+        }
+        let denier = decision.denier().map(PolicyStatus::policy);
+        for ask in self.asks.iter().filter(|ask| ask.enforced) {
+            let mine = |policy: &Policy| ask.policies.iter().any(|own| std::ptr::eq(own, policy));
+            if decision.denied().any(|status| mine(status.policy())) {
+                ask.rule.tally.deny();
+            }
+            if denier.is_some_and(mine) {
+                ruling.refusal = Some(Refusal::Limited(ask.rule));
             }
         }
-        ruling.decision = Some(decision);
     }
 
     /// Notes what is to be settled later.
@@ -191,7 +197,7 @@ impl<'r> Plan<'r> {
         check: &Check<'r, '_>,
         decision: &Decision<'_>,
         local: bool,
-        ruling: &mut Ruling<'r>,
+        pending: &mut Vec<Pending<'r>>,
     ) {
         let owner = self
             .asks
@@ -201,7 +207,7 @@ impl<'r> Plan<'r> {
             && *rule.settle() != Settle::Never
             && let Some(reservation) = check.reservation(decision)
         {
-            ruling.pending.push(Pending { reservation, rule, local });
+            pending.push(Pending { reservation, rule, local });
         }
     }
 
@@ -216,7 +222,8 @@ impl<'r> Plan<'r> {
         }
         let checks = self.gather(|rule| rule.on_store_error == OnStoreError::Local);
         if !checks.is_empty() {
-            self.conclude(&checks, local.decide_now(&checks), true, ruling);
+            ruling.decision = Some(local.decide_now(&checks));
+            self.conclude(&checks, true, ruling);
         }
     }
 
@@ -227,7 +234,7 @@ impl<'r> Plan<'r> {
             match store.decide(&checks).await {
                 Ok(decision) if decision.is_allowed() => {
                     for check in &checks {
-                        self.remember(check, &decision, false, ruling);
+                        self.remember(check, &decision, false, &mut ruling.pending);
                     }
                 }
                 Ok(_) => ask.rule.tally.would_deny(),

@@ -46,7 +46,15 @@ pub fn address_text(address: IpAddr, ipv6_prefix: u8) -> AddressText {
                 if index > 0 {
                     text.push(b".");
                 }
-                text.push_number(octet.into());
+                let digits = [octet / 100, octet / 10 % 10, octet % 10].map(|digit| b'0' + digit);
+                let leading = if octet >= 100 {
+                    0
+                } else if octet >= 10 {
+                    1
+                } else {
+                    2
+                };
+                text.push(digits.get(leading..).unwrap_or_default());
             }
         }
         IpAddr::V6(address) => {

@@ -7,7 +7,7 @@ use super::told::until_reset;
 use super::{Sink, remaining, set_number, set_policies_by_number};
 use crate::Wait;
 
-pub(super) const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
+const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 

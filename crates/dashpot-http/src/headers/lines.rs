@@ -1,8 +1,6 @@
 //! Fields on their way into a response.
 
-use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, HeaderMap, HeaderName, HeaderValue};
-
-use super::{RATELIMIT, draft06, x_ratelimit};
+use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, Entry, HeaderMap, HeaderName, HeaderValue};
 
 /// Where fields are written.
 pub(crate) trait Sink {
@@ -40,14 +38,20 @@ impl Lines {
     /// Writes them, unless somebody nearer to the work has told of limits: an inner layer, or the
     /// server behind a proxy. Its limit is the one that was reached, if one was.
     pub(crate) fn write(self, out: &mut HeaderMap) {
-        let is_told = [RATELIMIT, draft06::LIMIT, x_ratelimit::LIMIT]
-            .iter()
-            .any(|name| self.0.iter().any(|(own, _)| own == name) && out.contains_key(name));
+        let mut is_told = false;
         for (name, value) in self.0 {
             if name == ACCESS_CONTROL_EXPOSE_HEADERS {
                 out.append(name, value);
-            } else if !is_told {
-                out.insert(name, value);
+                continue;
+            }
+            // One look for both questions: whether it is there, and where it goes. The first field of
+            // a style tells whether the others are there.
+            match out.entry(name) {
+                Entry::Occupied(_) => is_told = true,
+                Entry::Vacant(place) if !is_told => {
+                    place.insert(value);
+                }
+                Entry::Vacant(_) => {}
             }
         }
     }

@@ -8,7 +8,7 @@ use super::{Sink, remaining, set_number};
 use crate::Wait;
 use crate::wait::whole_seconds;
 
-pub(super) const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 

@@ -146,16 +146,16 @@ pub(crate) fn normal(path: &str) -> Cow<'_, str> {
 }
 
 fn is_normal(path: &str) -> bool {
-    let mut last = 0;
-    for &byte in path.as_bytes() {
-        // Something that begins with a dot might be `.` or `..`; it costs little to look.
-        if byte == b'%' || !byte.is_ascii_graphic() || (last == b'/' && matches!(byte, b'/' | b'.'))
-        {
-            return false;
-        }
-        last = byte;
-    }
-    path.starts_with('/') && (last != b'/' || path.len() == 1) || !path.starts_with('/')
+    let bytes = path.as_bytes();
+    let is_odd = |(index, byte): (usize, &u8)| match byte {
+        b'%' => true,
+        // What begins with a dot might be `.` or `..`; it costs little to look.
+        b'/' => matches!(bytes.get(index + 1), Some(b'/' | b'.')),
+        // Written as it is, it is escaped on the wire.
+        byte => !byte.is_ascii_graphic(),
+    };
+    let has_an_end = path.len() == 1 || bytes.last() != Some(&b'/');
+    (has_an_end || !path.starts_with('/')) && !bytes.iter().enumerate().any(is_odd)
 }
 
 /// Writes a part without escapes as it goes over the wire.
