@@ -131,6 +131,11 @@ impl Fact {
         )
     }
 
+    /// Whether what begins so goes on with a colon and a name.
+    pub(crate) fn needs_name(beginning: &str) -> bool {
+        KINDS.iter().any(|(kind, _)| *kind == beginning)
+    }
+
     /// Every way to begin one, for suggestions.
     pub(crate) fn beginnings() -> impl Iterator<Item = &'static str> {
         WORDS.iter().map(|(word, _)| *word).chain(KINDS.iter().map(|(kind, _)| *kind))
@@ -171,10 +176,7 @@ impl FromStr for Fact {
 #[non_exhaustive]
 pub enum ParseFactError {
     /// There is no such fact.
-    #[error(
-        "`{0}` is not a fact; use ip, user, api_key, tier, method, path, host, or header:…, \
-         cookie:…, query:…, param:…, json:…, form:…, jwt:…, fact:…"
-    )]
+    #[error("`{0}` is not a fact; use {known}", known = Self::KNOWN)]
     Unknown(String),
     /// It needs a better name.
     #[error("`{kind}:` is followed by a name of up to 128 printable characters, as in `{kind}:id`")]
@@ -185,6 +187,10 @@ pub enum ParseFactError {
 }
 
 impl ParseFactError {
+    /// All there are.
+    pub(crate) const KNOWN: &str = "ip, user, api_key, tier, method, path, host, or header:…, \
+         cookie:…, query:…, param:…, json:…, form:…, jwt:…, fact:…";
+
     fn unknown(text: &str) -> Self {
         Self::Unknown(text.to_owned())
     }

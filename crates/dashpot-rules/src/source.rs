@@ -53,6 +53,16 @@ impl Span {
         let end = self.bytes.start.saturating_add(part.end).min(self.bytes.end);
         Self { source: self.source, bytes: start..end }
     }
+
+    /// How to say where it is to somebody who is elsewhere: `line 3`, or `10-one.toml:3`.
+    pub(crate) fn seen_from(&self, elsewhere: &Self, sources: &[Source]) -> String {
+        let Place { file, line, .. } = Place::of(self, sources);
+        if self.source == elsewhere.source {
+            format!("line {line}")
+        } else {
+            format!("{file}:{line}")
+        }
+    }
 }
 
 /// A value, and where it is written.

@@ -8,8 +8,7 @@ use ipnet::IpNet;
 use super::Compiler;
 use crate::Fact;
 use crate::lists::{Lists, Networks};
-use crate::problem::did_you_mean;
-use crate::read::{List, Map};
+use crate::read::{List, Map, tell_fact};
 use crate::source::Written;
 
 impl Compiler<'_> {
@@ -20,10 +19,7 @@ impl Compiler<'_> {
             let fact = match name.value.parse::<Fact>() {
                 Ok(fact) => fact,
                 Err(error) => {
-                    let found = self.problems.error(&name.span, error.to_string());
-                    if let Some(likely) = did_you_mean(&name.value, Fact::beginnings()) {
-                        found.hint(likely);
-                    }
+                    tell_fact(&error, &name.value, &name.span, &mut self.problems);
                     continue;
                 }
             };

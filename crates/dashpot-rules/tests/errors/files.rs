@@ -17,17 +17,17 @@ fn mistakes_are_told_file_by_file() {
     let errors = RuleSet::from_sources(sources, Path::new(".")).expect_err("said twice");
     check_places(&errors, &[("10-one.toml", ONE), ("20-two.toml", TWO)]);
     assert_snapshot!(errors, @r#"
-    20-two.toml:2:8: error: there is a rule `api` already
+    20-two.toml:2:9: error: there is a rule `api` already (10-one.toml:5)
       |
     2 | name = "api"
-      |        ^^^^^
+      |         ^^^
 
     20-two.toml:3:14: error: `sec.` is not a unit of time; use s, min, h, day, week, month or year
       |
     3 | limits = ["5/sec."]
       |              ^^^^
 
-    20-two.toml:5:1: error: [headers] is in another file already
+    20-two.toml:5:1: error: [headers] is in another file already (10-one.toml:1)
       |
     5 | [headers]
       | ^^^^^^^^^
