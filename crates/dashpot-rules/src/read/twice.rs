@@ -7,17 +7,35 @@ use toml::de::{DeTable, DeValue};
 /// written again.
 pub(super) fn first(text: &str, table: &DeTable<'_>, key: &str, at: usize) -> Option<usize> {
     let line_start = text.get(..at)?.rfind('\n').map_or(0, |newline| newline + 1);
-    let line = text.get(line_start..)?.lines().next()?.trim_start();
-    if line.starts_with('[') {
-        let path = line.trim_start_matches('[').split(']').next()?;
-        return by_path(table, path).filter(|start| *start < line_start);
+    let line = text.get(line_start..)?.lines().next()?;
+    if let Some(path) = section(line) {
+        let above = || by_path(table, path).filter(|start| *start < line_start);
+        return by_brackets(text.get(..line_start)?, path).or_else(above);
     }
     let mut nearest = None;
     before(text, table, key, at, &mut nearest);
     nearest
 }
 
-/// Where a section is, by what its brackets say.
+/// What the brackets of a line say, if it begins a section.
+fn section(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    line.starts_with('[').then(|| line.trim_start_matches('[').split(']').next())?
+}
+
+/// Where the last section of this name begins. The table has forgotten it for the second.
+fn by_brackets(text: &str, path: &str) -> Option<usize> {
+    let mut at = text.len();
+    for line in text.split_inclusive('\n').rev() {
+        at -= line.len();
+        if section(line) == Some(path) {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// Where something is, by the names that lead to it.
 fn by_path(table: &DeTable<'_>, path: &str) -> Option<usize> {
     let mut table = table;
     let mut parts = path.split('.').map(str::trim).peekable();
