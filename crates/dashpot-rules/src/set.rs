@@ -54,7 +54,7 @@ pub struct RuleSet {
 }
 
 /// Where counts are kept: what `[store]` says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreSettings {
     /// The servers; none is in memory.

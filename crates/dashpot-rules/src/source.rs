@@ -118,7 +118,7 @@ const LINE_MAX: usize = 1000;
 
 /// What of a file's text may be sent to a terminal: no control characters, tabs as one space so that
 /// what is below stays below; and no passwords, which may be in a URL.
-fn printable(line: &str) -> String {
+pub(crate) fn printable(line: &str) -> String {
     let mut shown = String::with_capacity(line.len());
     let mut rest = line;
     while let Some((before, after)) = rest.split_once("://") {
