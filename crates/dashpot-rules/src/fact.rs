@@ -1,5 +1,7 @@
 //! What is known about a request, by name.
 
+mod naming;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -66,10 +68,6 @@ const KINDS: [Kind; 8] = [
     ("fact", Fact::Custom),
 ];
 
-/// What gives a header's or a parameter's name away as that of a secret.
-const SECRETS: [&str; 9] =
-    ["auth", "cookie", "credential", "key", "pass", "secret", "session", "signature", "token"];
-
 impl Fact {
     fn parts(&self) -> (&str, Option<&str>) {
         match self {
@@ -93,6 +91,10 @@ impl Fact {
 
     /// Whether its values are such that nobody should read them in a key, a log or a metric. Those
     /// are hashed wherever they go.
+    ///
+    /// API keys and cookies are; headers, parameters and fields if a word of their name says so, as
+    /// in `x-api-key`, `access_token` or `password`. `jwt:` and `fact:` never are: claims can be read
+    /// by whoever has the token, and what an application says is its own choice of words.
     #[must_use]
     pub fn is_secret(&self) -> bool {
         match self {
@@ -101,10 +103,7 @@ impl Fact {
             | Self::Query(name)
             | Self::Param(name)
             | Self::Json(name)
-            | Self::Form(name) => {
-                let name = name.to_ascii_lowercase();
-                SECRETS.iter().any(|secret| name.contains(secret))
-            }
+            | Self::Form(name) => naming::is_secret(name),
             _ => false,
         }
     }

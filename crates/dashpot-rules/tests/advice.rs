@@ -176,7 +176,6 @@ fn nobody_is_believed() {
 }
 
 #[test]
-#[ignore = "gap: an empty list of proxies is taken for trust"]
 fn nobody_is_believed_if_the_list_of_proxies_is_empty() {
     let file = |list: &str| {
         sound() + &format!("[identity]\nuser = 'header:x-user-id'\ntrusted_proxies = {list}")

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use super::Compiler;
 use crate::Fact;
-use crate::lists::{Lists, Networks};
+use crate::lists::{Lists, Networks, canonical};
 use crate::read::{List, Map, tell_fact};
 use crate::source::Written;
 
@@ -53,7 +53,7 @@ impl Compiler<'_> {
             let message = format!("`{}` is not an address or a network", item.value);
             self.error_with(&item.span, message, "write `203.0.113.7` or `10.0.0.0/8`");
         }
-        network.ok()
+        network.ok().map(canonical)
     }
 
     fn digest(&mut self, item: &Written<String>) -> Option<Vec<u8>> {
