@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use dashpot::{Algorithm, Policy};
+use ipnet::IpNet;
 
 use crate::Fact;
 use crate::config::Config;
 use crate::identity::Trust;
-use crate::matching::Condition;
+use crate::matching::{Condition, Methods};
 use crate::problem::Problems;
-use crate::rule::{Enforced, Priority, Rule};
+use crate::rule::{Enforced, Limit, Priority, Rule};
 use crate::set::RuleSet;
 use crate::source::Span;
 use crate::weight::Weight;
@@ -29,12 +30,15 @@ pub(crate) fn advise(set: &RuleSet, config: &Config, problems: &mut Problems) {
         only_one_counter,
         one_limit_everywhere,
         lax_logins,
+        logins_like_all_else,
         long_bans,
         stampedes,
         keys_of_the_callers_choice,
         weights_of_the_callers_choice,
         nobody_is_believed,
+        everybody_is_believed,
         never_reached,
+        costs_over_weighted_limits,
         tiers_without_limits,
     ] {
         advice(&case, problems);
@@ -118,11 +122,13 @@ fn only_one_counter(case: &Case<'_>, problems: &mut Problems) {
     }
 }
 
+fn has_one_limit(set: &RuleSet) -> bool {
+    matches!(set.rules.as_slice(), [rule] if rule.condition.is_everything() && !rule.by.is_empty())
+        && set.priorities.is_empty()
+}
+
 fn one_limit_everywhere(case: &Case<'_>, problems: &mut Problems) {
-    if let [rule] = case.set.rules.as_slice()
-        && case.set.priorities.is_empty()
-        && rule.condition.is_everything()
-        && !rule.by.is_empty()
+    if has_one_limit(case.set)
         && let Some(span) = case.first()
     {
         let message = "one limit for everything: what is right for reading is too much for writing, \
@@ -145,15 +151,43 @@ fn per_day(rule: &Rule) -> u128 {
 /// Ten guesses a minute: more is no obstacle.
 const STRICT: u128 = 10 * 60 * 24;
 
+/// Whether it leaves nobody enough attempts to guess a password.
+fn is_strict(rule: &Rule) -> bool {
+    !rule.by.is_empty() && per_day(rule) <= STRICT
+}
+
 fn lax_logins(case: &Case<'_>, problems: &mut Problems) {
     for (rule, span) in case.rules().filter(|(rule, _)| is_login(&rule.condition)) {
         let covers = |other: &&Rule| other.condition.covers(&rule.condition);
-        let strict = |other: &Rule| !other.by.is_empty() && per_day(other) <= STRICT;
-        if !case.enforced().filter(covers).any(strict) {
+        if !case.enforced().filter(covers).any(is_strict) {
             let message = "nothing here is strict: more than ten attempts a minute let passwords \
                            be guessed";
             problems.advise(span, message).hint("as in limits = [\"5/5min\"], by = [\"ip\"]");
         }
+    }
+}
+
+/// A rule for everything is about logins, too, and is never strict enough for them.
+fn logins_like_all_else(case: &Case<'_>, problems: &mut Problems) {
+    let login = Condition {
+        methods: "POST".parse().ok().map(|post| Methods::new([post])),
+        paths: "/login".parse().into_iter().collect(),
+        ..Condition::default()
+    };
+    // Who has one limit for all is told so.
+    let is_told =
+        has_one_limit(case.set) || case.set.rules.iter().any(|rule| is_login(&rule.condition));
+    let covers = |rule: &Rule| rule.condition.covers(&login);
+    let strict = || case.enforced().any(|rule| covers(rule) && is_strict(rule));
+    if let Some((_, span)) = case.rules().find(|(rule, _)| covers(rule))
+        && !is_told
+        && !strict()
+    {
+        let message = "no rule is about logins, so passwords can be guessed as fast as all else is \
+                       called";
+        let hint = "add a rule for where people log in, if they do: match = { path = \"/login\" }, \
+                    by = [\"ip\"], limits = [\"5/5min\"]";
+        problems.advise(span, message).hint(hint);
     }
 }
 
@@ -254,6 +288,47 @@ fn nobody_is_believed(case: &Case<'_>, problems: &mut Problems) {
             );
             let hint = "name your proxies in trusted_proxies, or use api_keys_file or jwt:…";
             problems.advise(&written.span, message).hint(hint);
+        }
+    }
+}
+
+fn everybody_is_believed(case: &Case<'_>, problems: &mut Problems) {
+    let Trust::Proxies(networks) = &case.set.identity.trust else { return };
+    let written = case.config.identity.as_ref();
+    let Some(written) = written.and_then(|section| section.value.trusted_proxies.as_ref()) else {
+        return;
+    };
+    if IpNet::aggregate(networks).iter().any(|network| network.prefix_len() == 0) {
+        let message = "everybody is believed, so a caller can claim any address and any user";
+        let hint = "name the networks of your proxies only, or how many there are: hops = 1";
+        problems.advise(&written.span, message).hint(hint);
+    }
+}
+
+fn costs_over_weighted_limits(case: &Case<'_>, problems: &mut Problems) {
+    for (number, priority) in case.set.priorities.iter().enumerate() {
+        let before = case.set.priorities.iter().take(number);
+        if { before }.any(|first| first.condition.covers(&priority.condition)) {
+            continue;
+        }
+        for (rule, span) in case.rules() {
+            let too_small = |limit: &&Limit| {
+                let most = limit.weighed(priority).build().map_or(0, |policy| policy.limit());
+                (1..rule.cost.units()).contains(&most)
+            };
+            let limit = rule.tiers.iter().flat_map(|tier| &tier.limits).find(too_small);
+            if let Some(limit) = limit
+                && !rule.condition.is_apart_from(&priority.condition)
+            {
+                let message = format!(
+                    "a cost of {} never passes with priority `{}`, which makes `{}` of `{}`",
+                    rule.cost.units(),
+                    priority.name,
+                    limit.weighed(priority).quota,
+                    limit.quota,
+                );
+                problems.advise(span, message).hint("raise the limit or the weight");
+            }
         }
     }
 }

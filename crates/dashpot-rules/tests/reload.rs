@@ -156,6 +156,46 @@ fn files_that_come_and_go_in_a_directory_are_noticed() {
     assert_eq!(reports.recv_timeout(EVERY * 5).err(), Some(RecvTimeoutError::Timeout));
 }
 
+#[test]
+fn a_file_that_is_cut_short_to_nothing_leaves_the_last_rules() {
+    let dir = TempDir::new();
+    let file = dir.write("rules.toml", &rule("5/s"));
+    let (rules, _watch, reports) = watch(&file);
+    dir.write("rules.toml", "# nothing\n");
+    let told = next(&reports).expect_err("a file without rules looks like half of one");
+    assert!(matches!(told, LoadError::Emptied(_)), "{told}");
+    assert!(told.to_string().contains("the last ones stay"), "{told}");
+    assert_eq!(limit(&rules), "5/s");
+    assert_eq!(reports.recv_timeout(EVERY * 10).err(), Some(RecvTimeoutError::Timeout), "once");
+    dir.write("rules.toml", &rule("unlimited"));
+    assert_eq!(next(&reports).unwrap().generation, 2);
+    assert_eq!(limit(&rules), "unlimited");
+}
+
+#[test]
+fn a_file_that_never_had_rules_may_change() {
+    let dir = TempDir::new();
+    let file = dir.write("rules.toml", "");
+    let (_rules, _watch, reports) = watch(&file);
+    dir.write("rules.toml", "[headers]\njitter = '5s'\n");
+    assert_eq!(next(&reports).unwrap().changes, ["[headers] is different"]);
+}
+
+#[test]
+fn a_key_file_beside_the_rules_is_watched() {
+    let dir = TempDir::new();
+    let key = |digit: &str| format!("{} = {{ user = 'alice' }}\n", digit.repeat(64));
+    // It comes before the rules by name, and is named in a roundabout way.
+    dir.write("keys.toml", &key("a"));
+    dir.write("rules.toml", &(KEYS.replace("'keys'", "'./keys.toml'") + &rule("5/s")));
+    let (rules, _watch, reports) = watch(dir.path());
+    assert_eq!(reports.recv_timeout(EVERY * 10).err(), Some(RecvTimeoutError::Timeout), "no news");
+    dir.write("keys.toml", &(key("a") + &key("b")));
+    assert_eq!(next(&reports).unwrap().changes, ["[identity] is different"]);
+    assert_eq!(rules.current().identity().keys.len(), 2);
+    assert_eq!(reports.recv_timeout(EVERY * 10).err(), Some(RecvTimeoutError::Timeout), "once");
+}
+
 const KEYS: &str = "[identity]\napi_key = 'header:x-api-key'\napi_keys_file = 'keys'\n";
 
 #[test]

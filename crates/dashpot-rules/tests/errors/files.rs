@@ -58,7 +58,6 @@ fn a_directory_is_read_in_the_order_of_names() {
 }
 
 #[test]
-#[ignore = "bug: a directory takes each *.toml for rules, the key file the rules name included"]
 fn a_key_file_beside_the_rules_is_no_rule_file() {
     let dir = TempDir::new();
     dir.write("keys.toml", &format!("{} = {{ user = \"alice\" }}", "ab".repeat(32)));
@@ -69,6 +68,24 @@ fn a_key_file_beside_the_rules_is_no_rule_file() {
     );
     let set = RuleSet::load(dir.path()).unwrap();
     assert_eq!(set.identity().keys.len(), 1);
+    assert_eq!(set.rules().len(), 1);
+}
+
+#[test]
+fn a_rule_file_that_is_taken_for_keys_is_not_left_out() {
+    let dir = TempDir::new();
+    let names =
+        |file: &str| format!("[identity]\napi_key = 'header:x'\napi_keys_file = '{file}'\n");
+    let rule = "[[rule]]\nname = 'a'\nlimits = '1/s'";
+    // Itself, one another, and one that has rules only.
+    dir.write("a.toml", &(names("./a.toml") + rule));
+    assert!(RuleSet::load(dir.path()).is_err());
+    dir.write("a.toml", &(names("b.toml") + rule));
+    dir.write("b.toml", &names("a.toml"));
+    assert!(RuleSet::load(dir.path()).is_err());
+    dir.write("b.toml", rule);
+    let told = RuleSet::load(dir.path()).expect_err("these are no keys").to_string();
+    assert!(told.starts_with("b.toml:1:1: error: "), "{told}");
 }
 
 #[test]
