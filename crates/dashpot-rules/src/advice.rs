@@ -1,16 +1,18 @@
 //! What people regret later. Each piece of advice is one function; none of them is an error.
 
+mod logins;
+mod trust;
+mod weights;
+
 use std::time::Duration;
 
 use dashpot::{Algorithm, Policy};
-use ipnet::IpNet;
 
 use crate::Fact;
 use crate::config::Config;
-use crate::identity::Trust;
-use crate::matching::{Condition, Methods};
+use crate::matching::Condition;
 use crate::problem::Problems;
-use crate::rule::{Enforced, Limit, Priority, Rule};
+use crate::rule::{Enforced, Priority, Rule};
 use crate::set::RuleSet;
 use crate::source::Span;
 use crate::weight::Weight;
@@ -26,19 +28,19 @@ pub(crate) fn advise(set: &RuleSet, config: &Config, problems: &mut Problems) {
     for advice in [
         nothing_is_limited,
         only_addresses,
-        only_logins,
+        logins::only_logins,
         only_one_counter,
         one_limit_everywhere,
-        lax_logins,
-        logins_like_all_else,
+        logins::lax_logins,
+        logins::logins_like_all_else,
         long_bans,
         stampedes,
         keys_of_the_callers_choice,
-        weights_of_the_callers_choice,
-        nobody_is_believed,
-        everybody_is_believed,
+        weights::weights_of_the_callers_choice,
+        trust::nobody_is_believed,
+        trust::everybody_is_believed,
         never_reached,
-        costs_over_weighted_limits,
+        weights::costs_over_weighted_limits,
         tiers_without_limits,
     ] {
         advice(&case, problems);
@@ -88,29 +90,6 @@ fn only_addresses(case: &Case<'_>, problems: &mut Problems) {
     }
 }
 
-/// Whether it looks like a place where secrets are guessed.
-fn is_login(condition: &Condition) -> bool {
-    const WORDS: [&str; 11] = [
-        "login", "signin", "sign-in", "sign_in", "password", "passwd", "auth", "token", "otp",
-        "2fa", "signup",
-    ];
-    condition.paths.iter().any(|path| {
-        let path = path.to_string().to_ascii_lowercase();
-        WORDS.iter().any(|word| path.contains(word))
-    })
-}
-
-fn only_logins(case: &Case<'_>, problems: &mut Problems) {
-    let rules = &case.set.rules;
-    if !rules.is_empty()
-        && rules.iter().all(|rule| is_login(&rule.condition))
-        && let Some(span) = case.first()
-    {
-        let message = "only logins are limited; everything else can be called without end";
-        problems.advise(span, message).hint("add a rule without `match`, by user or address");
-    }
-}
-
 fn only_one_counter(case: &Case<'_>, problems: &mut Problems) {
     let rules = &case.set.rules;
     if !rules.is_empty()
@@ -134,59 +113,6 @@ fn one_limit_everywhere(case: &Case<'_>, problems: &mut Problems) {
         let message = "one limit for everything: what is right for reading is too much for writing, \
                        and far too much for logging in";
         let hint = "add rules for expensive routes, with match = { path = \"/…\" }";
-        problems.advise(span, message).hint(hint);
-    }
-}
-
-/// Units a day, in the long run; the least of its limits.
-fn per_day(rule: &Rule) -> u128 {
-    let rate = |policy: &Policy| {
-        let (count, window) = (policy.quota().count()?, policy.quota().window()?);
-        let nanos = window.length().as_nanos().max(1);
-        Some(u128::from(count) * Duration::from_secs(86_400).as_nanos() / nanos)
-    };
-    rule.policies().filter_map(rate).min().unwrap_or(u128::MAX)
-}
-
-/// Ten guesses a minute: more is no obstacle.
-const STRICT: u128 = 10 * 60 * 24;
-
-/// Whether it leaves nobody enough attempts to guess a password.
-fn is_strict(rule: &Rule) -> bool {
-    !rule.by.is_empty() && per_day(rule) <= STRICT
-}
-
-fn lax_logins(case: &Case<'_>, problems: &mut Problems) {
-    for (rule, span) in case.rules().filter(|(rule, _)| is_login(&rule.condition)) {
-        let covers = |other: &&Rule| other.condition.covers(&rule.condition);
-        if !case.enforced().filter(covers).any(is_strict) {
-            let message = "nothing here is strict: more than ten attempts a minute let passwords \
-                           be guessed";
-            problems.advise(span, message).hint("as in limits = [\"5/5min\"], by = [\"ip\"]");
-        }
-    }
-}
-
-/// A rule for everything is about logins, too, and is never strict enough for them.
-fn logins_like_all_else(case: &Case<'_>, problems: &mut Problems) {
-    let login = Condition {
-        methods: "POST".parse().ok().map(|post| Methods::new([post])),
-        paths: "/login".parse().into_iter().collect(),
-        ..Condition::default()
-    };
-    // Who has one limit for all is told so.
-    let is_told =
-        has_one_limit(case.set) || case.set.rules.iter().any(|rule| is_login(&rule.condition));
-    let covers = |rule: &Rule| rule.condition.covers(&login);
-    let strict = || case.enforced().any(|rule| covers(rule) && is_strict(rule));
-    if let Some((_, span)) = case.rules().find(|(rule, _)| covers(rule))
-        && !is_told
-        && !strict()
-    {
-        let message = "no rule is about logins, so passwords can be guessed as fast as all else is \
-                       called";
-        let hint = "add a rule for where people log in, if they do: match = { path = \"/login\" }, \
-                    by = [\"ip\"], limits = [\"5/5min\"]";
         problems.advise(span, message).hint(hint);
     }
 }
@@ -255,81 +181,6 @@ fn is_chosen(fact: &Fact, condition: &Condition) -> bool {
         Fact::Host => condition.hosts.is_empty(),
         Fact::Method => condition.methods.is_none(),
         _ => fact.is_callers_choice(),
-    }
-}
-
-fn weights_of_the_callers_choice(case: &Case<'_>, problems: &mut Problems) {
-    let written = case.config.priorities();
-    for (priority, written) in case.set.priorities.iter().zip(written) {
-        let Priority { condition, weight, .. } = priority;
-        let heavy = *weight == Weight::Unlimited || weight.scale(1_000) > 1_000;
-        let by_header = condition.facts.iter().any(|(fact, _)| matches!(fact, Fact::Header(_)));
-        if heavy && by_header {
-            let message = "a caller can choose a header, and so this weight";
-            let span = written.value.name.as_ref().map_or(&written.span, |name| &name.span);
-            problems.advise(span, message).hint("match by path, or let a proxy remove the header");
-        }
-    }
-}
-
-fn nobody_is_believed(case: &Case<'_>, problems: &mut Problems) {
-    let identity = &case.set.identity;
-    let Some(section) = &case.config.identity else { return };
-    if identity.trust != Trust::Nobody {
-        return;
-    }
-    for written in [&section.value.user, &section.value.tier, &section.value.api_key] {
-        let Some(written) = written else { continue };
-        let by_key = !identity.keys.is_empty();
-        if !by_key && !matches!(written.value, Fact::Jwt(_)) {
-            let message = format!(
-                "`{}` is believed only from a trusted proxy, and there is none",
-                written.value
-            );
-            let hint = "name your proxies in trusted_proxies, or use api_keys_file or jwt:…";
-            problems.advise(&written.span, message).hint(hint);
-        }
-    }
-}
-
-fn everybody_is_believed(case: &Case<'_>, problems: &mut Problems) {
-    let Trust::Proxies(networks) = &case.set.identity.trust else { return };
-    let written = case.config.identity.as_ref();
-    let Some(written) = written.and_then(|section| section.value.trusted_proxies.as_ref()) else {
-        return;
-    };
-    if IpNet::aggregate(networks).iter().any(|network| network.prefix_len() == 0) {
-        let message = "everybody is believed, so a caller can claim any address and any user";
-        let hint = "name the networks of your proxies only, or how many there are: hops = 1";
-        problems.advise(&written.span, message).hint(hint);
-    }
-}
-
-fn costs_over_weighted_limits(case: &Case<'_>, problems: &mut Problems) {
-    for (number, priority) in case.set.priorities.iter().enumerate() {
-        let before = case.set.priorities.iter().take(number);
-        if { before }.any(|first| first.condition.covers(&priority.condition)) {
-            continue;
-        }
-        for (rule, span) in case.rules() {
-            let too_small = |limit: &&Limit| {
-                let most = limit.weighed(priority).build().map_or(0, |policy| policy.limit());
-                (1..rule.cost.units()).contains(&most)
-            };
-            let limit = rule.tiers.iter().flat_map(|tier| &tier.limits).find(too_small);
-            if let Some(limit) = limit
-                && !rule.condition.is_apart_from(&priority.condition)
-            {
-                let message = format!(
-                    "a cost of {} never passes with priority `{}`, which makes `{}` of `{}`",
-                    rule.cost.units(),
-                    priority.name,
-                    limit.weighed(priority).quota,
-                    limit.quota,
-                );
-                problems.advise(span, message).hint("raise the limit or the weight");
-            }
-        }
     }
 }
 

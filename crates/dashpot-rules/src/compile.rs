@@ -169,10 +169,7 @@ impl Compiler<'_> {
                     places.insert(&name.value.0, &name.span);
                 }
                 Some(known) => {
-                    let place = known.seen_from(&name.span, &self.sources);
-                    let message =
-                        format!("there is a priority `{}` already ({place})", name.value.0);
-                    self.error(&name.span, message);
+                    self.taken("priority", &name.value.0, known, &name.span);
                 }
             }
             priorities.push(Priority {
@@ -183,6 +180,16 @@ impl Compiler<'_> {
             });
         }
         priorities
+    }
+
+    /// Notes that a name is taken, and where.
+    fn taken(&mut self, what: &str, name: &str, known: &Span, span: &Span) {
+        let mut message = format!("there is a {what} `{name}` already");
+        // To find a line takes as long as the file.
+        if !self.problems.are_many() {
+            message.push_str(&format!(" ({})", known.seen_from(span, &self.sources)));
+        }
+        self.error(span, message);
     }
 
     fn condition(&mut self, section: Option<&Written<MatchSection>>) -> Condition {

@@ -12,6 +12,9 @@ pub(crate) fn did_you_mean<'w>(
 
 /// The known word that is near enough for nobody to laugh at it.
 pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+    if word.len() > WORD_MAX {
+        return None;
+    }
     let lower = word.to_lowercase();
     let measured = known.into_iter().filter_map(|candidate| {
         let distance = damerau_levenshtein(&lower, candidate);
@@ -21,6 +24,9 @@ pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) 
     });
     measured.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
+
+/// What is longer than this, in bytes, is no word.
+const WORD_MAX: usize = 64;
 
 /// Words with more letters than this may have two slips in them.
 const LONG: usize = 5;

@@ -160,6 +160,11 @@ impl Problems {
         self.0.iter().any(|found| found.severity == Severity::Error)
     }
 
+    /// Whether there are so many that nobody will read what comes now.
+    pub(crate) fn are_many(&self) -> bool {
+        self.0.len() >= TOLD_MAX
+    }
+
     /// A list of all there is helps once.
     fn say_long_hints_once(&mut self) {
         let mut said = HashSet::new();

@@ -136,11 +136,12 @@ pub(crate) fn read_file<T: Read>(
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let at = error.span().unwrap_or_default();
-        let message = if error.message() == "duplicate key" && !is_secret {
-            duplicate(text, table.get_ref(), at.clone())
-        } else {
-            error.message().to_owned()
-        };
+        let message =
+            if error.message() == "duplicate key" && !is_secret && !reader.problems.are_many() {
+                duplicate(text, table.get_ref(), at.clone())
+            } else {
+                error.message().to_owned()
+            };
         let span = reader.span(at);
         reader.problems.error(&span, message);
     }

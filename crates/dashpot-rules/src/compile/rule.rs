@@ -32,8 +32,7 @@ impl Compiler<'_> {
         let name = section.name.as_ref()?;
         let name = Written { value: name.value.0.clone(), span: name.span.clone() };
         if let Some(known) = names.rules.get(&name.value) {
-            let place = known.seen_from(&name.span, &self.sources);
-            self.error(&name.span, format!("there is a rule `{}` already ({place})", name.value));
+            self.taken("rule", &name.value, known, &name.span);
         } else {
             names.rules.insert(name.value.clone(), name.span.clone());
         }
