@@ -455,6 +455,21 @@ user = 'mallory'
     "#);
 }
 
+#[test]
+fn answers_are_told_in_words() {
+    let file = |on_deny: &str| rule("5/s") + &format!("on_deny = {on_deny}\n");
+    let told = |before: &str, after: &str| changes(&file(before), &file(after));
+    let told_of = |text: &str| format!("rule `api`: on_deny {text}; counts go on");
+    assert_eq!(told("{}", "{ redirect = '/captcha' }"), told_of("429 → 303 to /captcha"));
+    let html = "{ status = 503, body = 'no', content_type = 'text/html' }";
+    assert_eq!(told("{}", html), told_of("429 → 503 with \"no\" as text/html"));
+    // Long ones are not shown, and still told apart.
+    let long = |letter: &str| format!("{{ body = '{}' }}", letter.repeat(500));
+    let told = told(&long("a"), &long("b"));
+    assert!(told.starts_with("rule `api`: on_deny 429 with 500 bytes ("), "{told}");
+    assert!(told.len() < 120, "{told}");
+}
+
 #[cfg(feature = "jwt")]
 #[test]
 fn another_key_for_tokens_is_told() {
