@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-pub(crate) use fact::tell as tell_fact;
+pub(crate) use fact::{PARTS, tell as tell_fact};
 pub(crate) use list::{List, Map, Tables};
 pub(crate) use word::{Word, words};
 

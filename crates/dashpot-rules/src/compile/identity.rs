@@ -10,7 +10,7 @@ use crate::Fact;
 use crate::config::{IdentitySection, JwtSection, KeysConfig};
 use crate::identity::{Identity, KeyHolder, Keys, Trust};
 use crate::lists::canonical;
-use crate::read::read_file;
+use crate::read::{PARTS, read_file};
 use crate::source::{Source, Span, Written};
 use crate::token::{TokenError, TokenSettings, Tokens};
 
@@ -95,7 +95,7 @@ impl Compiler<'_> {
             return Some(fact.clone());
         }
         let message = format!("`{fact}` is not a part of a request");
-        self.error_with(span, message, "use header:…, cookie:…, query:…, jwt:…, json:… or form:…");
+        self.error_with(span, message, format!("use {PARTS}"));
         None
     }
 

@@ -135,6 +135,21 @@ fn facts_are_listed_once() {
 }
 
 #[test]
+fn where_somebody_is_told_is_a_part_of_the_request() {
+    for (source, meant) in [
+        ("x-user-id", "did you mean `header:x-user-id`?"),
+        ("api-key", "did you mean `header:api-key`?"),
+        ("cookies:sid", "did you mean `cookie:sid`?"),
+        ("usr", "use header:…, cookie:…, query:…, jwt:…, json:… or form:…"),
+    ] {
+        for key in ["user", "api_key", "tier"] {
+            let errors = errors(&format!("[identity]\n{key} = '{source}'"));
+            assert!(errors.ends_with(&format!("  = {meant}")), "{errors}");
+        }
+    }
+}
+
+#[test]
 fn times_that_are_none_are_told_by_what_is_missing() {
     assert_snapshot!(errors(r#"
         [headers]
