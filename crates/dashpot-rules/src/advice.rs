@@ -1,12 +1,15 @@
 //! What people regret later. Each piece of advice is one function; none of them is an error.
 
+mod logins;
+mod trust;
+mod weights;
+
 use std::time::Duration;
 
 use dashpot::{Algorithm, Policy};
 
 use crate::Fact;
 use crate::config::Config;
-use crate::identity::Trust;
 use crate::matching::Condition;
 use crate::problem::Problems;
 use crate::rule::{Enforced, Priority, Rule};
@@ -25,16 +28,19 @@ pub(crate) fn advise(set: &RuleSet, config: &Config, problems: &mut Problems) {
     for advice in [
         nothing_is_limited,
         only_addresses,
-        only_logins,
+        logins::only_logins,
         only_one_counter,
         one_limit_everywhere,
-        lax_logins,
+        logins::lax_logins,
+        logins::logins_like_all_else,
         long_bans,
         stampedes,
         keys_of_the_callers_choice,
-        weights_of_the_callers_choice,
-        nobody_is_believed,
+        weights::weights_of_the_callers_choice,
+        trust::nobody_is_believed,
+        trust::everybody_is_believed,
         never_reached,
+        weights::costs_over_weighted_limits,
         tiers_without_limits,
     ] {
         advice(&case, problems);
@@ -84,29 +90,6 @@ fn only_addresses(case: &Case<'_>, problems: &mut Problems) {
     }
 }
 
-/// Whether it looks like a place where secrets are guessed.
-fn is_login(condition: &Condition) -> bool {
-    const WORDS: [&str; 11] = [
-        "login", "signin", "sign-in", "sign_in", "password", "passwd", "auth", "token", "otp",
-        "2fa", "signup",
-    ];
-    condition.paths.iter().any(|path| {
-        let path = path.to_string().to_ascii_lowercase();
-        WORDS.iter().any(|word| path.contains(word))
-    })
-}
-
-fn only_logins(case: &Case<'_>, problems: &mut Problems) {
-    let rules = &case.set.rules;
-    if !rules.is_empty()
-        && rules.iter().all(|rule| is_login(&rule.condition))
-        && let Some(span) = case.first()
-    {
-        let message = "only logins are limited; everything else can be called without end";
-        problems.advise(span, message).hint("add a rule without `match`, by user or address");
-    }
-}
-
 fn only_one_counter(case: &Case<'_>, problems: &mut Problems) {
     let rules = &case.set.rules;
     if !rules.is_empty()
@@ -118,42 +101,19 @@ fn only_one_counter(case: &Case<'_>, problems: &mut Problems) {
     }
 }
 
+fn has_one_limit(set: &RuleSet) -> bool {
+    matches!(set.rules.as_slice(), [rule] if rule.condition.is_everything() && !rule.by.is_empty())
+        && set.priorities.is_empty()
+}
+
 fn one_limit_everywhere(case: &Case<'_>, problems: &mut Problems) {
-    if let [rule] = case.set.rules.as_slice()
-        && case.set.priorities.is_empty()
-        && rule.condition.is_everything()
-        && !rule.by.is_empty()
+    if has_one_limit(case.set)
         && let Some(span) = case.first()
     {
         let message = "one limit for everything: what is right for reading is too much for writing, \
                        and far too much for logging in";
         let hint = "add rules for expensive routes, with match = { path = \"/…\" }";
         problems.advise(span, message).hint(hint);
-    }
-}
-
-/// Units a day, in the long run; the least of its limits.
-fn per_day(rule: &Rule) -> u128 {
-    let rate = |policy: &Policy| {
-        let (count, window) = (policy.quota().count()?, policy.quota().window()?);
-        let nanos = window.length().as_nanos().max(1);
-        Some(u128::from(count) * Duration::from_secs(86_400).as_nanos() / nanos)
-    };
-    rule.policies().filter_map(rate).min().unwrap_or(u128::MAX)
-}
-
-/// Ten guesses a minute: more is no obstacle.
-const STRICT: u128 = 10 * 60 * 24;
-
-fn lax_logins(case: &Case<'_>, problems: &mut Problems) {
-    for (rule, span) in case.rules().filter(|(rule, _)| is_login(&rule.condition)) {
-        let covers = |other: &&Rule| other.condition.covers(&rule.condition);
-        let strict = |other: &Rule| !other.by.is_empty() && per_day(other) <= STRICT;
-        if !case.enforced().filter(covers).any(strict) {
-            let message = "nothing here is strict: more than ten attempts a minute let passwords \
-                           be guessed";
-            problems.advise(span, message).hint("as in limits = [\"5/5min\"], by = [\"ip\"]");
-        }
     }
 }
 
@@ -221,40 +181,6 @@ fn is_chosen(fact: &Fact, condition: &Condition) -> bool {
         Fact::Host => condition.hosts.is_empty(),
         Fact::Method => condition.methods.is_none(),
         _ => fact.is_callers_choice(),
-    }
-}
-
-fn weights_of_the_callers_choice(case: &Case<'_>, problems: &mut Problems) {
-    let written = case.config.priorities();
-    for (priority, written) in case.set.priorities.iter().zip(written) {
-        let Priority { condition, weight, .. } = priority;
-        let heavy = *weight == Weight::Unlimited || weight.scale(1_000) > 1_000;
-        let by_header = condition.facts.iter().any(|(fact, _)| matches!(fact, Fact::Header(_)));
-        if heavy && by_header {
-            let message = "a caller can choose a header, and so this weight";
-            let span = written.value.name.as_ref().map_or(&written.span, |name| &name.span);
-            problems.advise(span, message).hint("match by path, or let a proxy remove the header");
-        }
-    }
-}
-
-fn nobody_is_believed(case: &Case<'_>, problems: &mut Problems) {
-    let identity = &case.set.identity;
-    let Some(section) = &case.config.identity else { return };
-    if identity.trust != Trust::Nobody {
-        return;
-    }
-    for written in [&section.value.user, &section.value.tier, &section.value.api_key] {
-        let Some(written) = written else { continue };
-        let by_key = !identity.keys.is_empty();
-        if !by_key && !matches!(written.value, Fact::Jwt(_)) {
-            let message = format!(
-                "`{}` is believed only from a trusted proxy, and there is none",
-                written.value
-            );
-            let hint = "name your proxies in trusted_proxies, or use api_keys_file or jwt:…";
-            problems.advise(&written.span, message).hint(hint);
-        }
     }
 }
 

@@ -5,13 +5,14 @@ mod limits;
 mod lists;
 mod rule;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use limits::Names;
 
 use crate::advice::advise;
 use crate::config::{
-    Config, HeadersSection, MatchSection, MemorySection, PrioritySection, StoreSection,
+    Config, HeaderText, HeadersSection, MatchSection, MemorySection, PrioritySection, StoreSection,
 };
 use crate::live::Seen;
 use crate::matching::{Condition, Index, Methods, Wanted};
@@ -160,11 +161,16 @@ impl Compiler<'_> {
 
     fn priorities(&mut self, written: &[Written<PrioritySection>]) -> Vec<Priority> {
         let mut priorities: Vec<Priority> = Vec::new();
+        let mut places: HashMap<&String, &Span> = HashMap::new();
         for Written { value: section, .. } in written {
             let (Some(name), Some(weight)) = (&section.name, &section.weight) else { continue };
-            if priorities.iter().any(|known| known.name == name.value.0) {
-                let message = format!("there is a priority `{}` already", name.value.0);
-                self.error(&name.span, message);
+            match places.get(&name.value.0) {
+                None => {
+                    places.insert(&name.value.0, &name.span);
+                }
+                Some(known) => {
+                    self.taken("priority", &name.value.0, known, &name.span);
+                }
             }
             priorities.push(Priority {
                 number: priorities.len(),
@@ -176,6 +182,16 @@ impl Compiler<'_> {
         priorities
     }
 
+    /// Notes that a name is taken, and where.
+    fn taken(&mut self, what: &str, name: &str, known: &Span, span: &Span) {
+        let mut message = format!("there is a {what} `{name}` already");
+        // To find a line takes as long as the file.
+        if !self.problems.are_many() {
+            message.push_str(&format!(" ({})", known.seen_from(span, &self.sources)));
+        }
+        self.error(span, message);
+    }
+
     fn condition(&mut self, section: Option<&Written<MatchSection>>) -> Condition {
         let Some(Written { value: section, .. }) = section else { return Condition::default() };
         self.not_empty(section.method.as_ref(), "method");
@@ -183,10 +199,15 @@ impl Compiler<'_> {
         self.not_empty(section.host.as_ref(), "host");
         self.not_empty(section.without.as_ref(), "without");
         let methods = list(section.method.as_ref());
-        let mut facts =
-            self.wanted(section.header.as_ref(), |name| format!("header:{name}").parse());
+        let mut facts = self.wanted(section.header.as_ref(), |name| {
+            let Ok(HeaderText(name)) = name.parse::<HeaderText>() else {
+                return Err(format!("`{name}` is not the name of a header"));
+            };
+            Ok(Fact::Header(name))
+        });
         facts.extend(self.wanted(section.fact.as_ref(), |name| {
-            name.parse().or_else(|_| format!("fact:{name}").parse())
+            let known = name.parse().or_else(|_| format!("fact:{name}").parse());
+            known.map_err(|error: ParseFactError| error.to_string())
         }));
         for Written { value: fact, span } in list(section.without.as_ref()) {
             self.known_before_the_body(fact, span);
@@ -213,7 +234,7 @@ impl Compiler<'_> {
     fn wanted(
         &mut self,
         map: Option<&Written<Map<String>>>,
-        parse: impl Fn(&str) -> Result<Fact, ParseFactError>,
+        parse: impl Fn(&str) -> Result<Fact, String>,
     ) -> Vec<(Fact, Wanted)> {
         let mut facts = Vec::new();
         for (name, value) in map.map_or(&[][..], |map| &map.value.0) {
@@ -224,7 +245,7 @@ impl Compiler<'_> {
                     let wanted = if any { Wanted::Any } else { Wanted::Value(value.value.clone()) };
                     facts.push((fact, wanted));
                 }
-                Err(error) => self.error(&name.span, error.to_string()),
+                Err(message) => self.error(&name.span, message),
             }
         }
         facts

@@ -1,5 +1,7 @@
 //! A rule file as it is written. What it means is in `compile`.
 
+mod alternatives;
+
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,6 +11,8 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 use toml::Spanned;
 use toml::de::DeValue;
+
+pub(crate) use alternatives::{Alternative, Alternatives};
 
 use crate::matching::{HostPattern, MethodName, PathPattern};
 use crate::problem::Problems;
@@ -198,12 +202,12 @@ pub(crate) type KeysConfig = Map<KeySection>;
 
 words! {
     Algorithm, "an algorithm", Self::ALL.map(|algorithm| (algorithm.name(), algorithm)).into();
-    OnStoreError, "what to do on an error", vec![
+    OnStoreError, "a choice here", vec![
         ("allow", Self::Allow),
         ("deny", Self::Deny),
         ("local", Self::Local),
     ];
-    Absent, "what to do without a fact", vec![
+    Absent, "a choice here", vec![
         ("share", Self::Share),
         ("skip", Self::Skip),
         ("deny", Self::Deny),
@@ -229,43 +233,6 @@ texts! {
     MethodName, "a method, as in \"POST\"", "GET", "POST";
     PathPattern, "a path, as in \"/api/*\"", "/login", "/users/{id}", "/api/*";
     HostPattern, "a host, as in \"example.com\"", "example.com", "*.example.com";
-}
-
-/// Facts of which the first that is present counts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Alternatives(pub(crate) Vec<Fact>);
-
-/// Why a text is not [`Alternatives`], and which part of it.
-pub(crate) struct AlternativesError {
-    part: std::ops::Range<usize>,
-    text: String,
-    error: crate::ParseFactError,
-}
-
-impl FromStr for Alternatives {
-    type Err = AlternativesError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut facts = Vec::new();
-        let mut at = 0;
-        for part in text.split('|') {
-            let fact = part.trim();
-            let start = at + (part.len() - part.trim_start().len());
-            facts.push(fact.parse().map_err(|error| AlternativesError {
-                part: start..start + fact.len(),
-                text: fact.to_owned(),
-                error,
-            })?);
-            at += part.len() + 1;
-        }
-        Ok(Self(facts))
-    }
-}
-
-impl Mistake for AlternativesError {
-    fn tell(&self, _: &str, span: &Span, reader: &mut Reader<'_>) {
-        self.error.tell(&self.text, &span.part(self.part.clone()), reader);
-    }
 }
 
 /// The name of a rule or a priority: letters, digits, `.`, `_` and `-`. It becomes part of headers,
@@ -347,7 +314,7 @@ impl Read for Weight {
         };
         let parsed = text.parse().ok();
         if parsed.is_none() {
-            let span = reader.span(value.span());
+            let span = reader.place(value);
             let message = format!("`{text}` is not a weight");
             reader
                 .problems
@@ -368,12 +335,13 @@ impl Config {
         let mut whole = Self::default();
         for source in 0..sources.len() {
             let Some(part) = read_file::<Self>(sources, source, problems) else { continue };
-            once(&mut whole.store, part.store, "[store]", problems);
-            once(&mut whole.memory, part.memory, "[memory]", problems);
-            once(&mut whole.identity, part.identity, "[identity]", problems);
-            once(&mut whole.headers, part.headers, "[headers]", problems);
-            once(&mut whole.allow, part.allow, "[allow]", problems);
-            once(&mut whole.block, part.block, "[block]", problems);
+            let mut once = Once { sources, problems };
+            once.set(&mut whole.store, part.store, "[store]");
+            once.set(&mut whole.memory, part.memory, "[memory]");
+            once.set(&mut whole.identity, part.identity, "[identity]");
+            once.set(&mut whole.headers, part.headers, "[headers]");
+            once.set(&mut whole.allow, part.allow, "[allow]");
+            once.set(&mut whole.block, part.block, "[block]");
             more(&mut whole.priority, part.priority);
             more(&mut whole.rule, part.rule);
         }
@@ -389,17 +357,22 @@ impl Config {
     }
 }
 
-fn once<T>(
-    whole: &mut Option<Written<T>>,
-    part: Option<Written<T>>,
-    what: &str,
-    problems: &mut Problems,
-) {
-    match (&whole, part) {
-        (_, None) => {}
-        (None, part) => *whole = part,
-        (Some(_), Some(part)) => {
-            problems.error(&part.span, format!("{what} is in another file already"));
+/// Takes each section of the first file that has it.
+struct Once<'o> {
+    sources: &'o [Source],
+    problems: &'o mut Problems,
+}
+
+impl Once<'_> {
+    fn set<T>(&mut self, whole: &mut Option<Written<T>>, part: Option<Written<T>>, what: &str) {
+        match (&whole, part) {
+            (_, None) => {}
+            (None, part) => *whole = part,
+            (Some(known), Some(part)) => {
+                let place = known.span.seen_from(&part.span, self.sources);
+                self.problems
+                    .error(&part.span, format!("{what} is in another file already ({place})"));
+            }
         }
     }
 }

@@ -40,7 +40,8 @@ pub fn diff(before: &RuleSet, after: &RuleSet) -> Vec<String> {
     };
     section("[store]", before.store != after.store);
     section("[memory]", before.memory != after.memory);
-    section("[identity]", before.identity != after.identity);
+    let identity = |set: &RuleSet| (set.identity.clone(), set.tokens.clone());
+    section("[identity]", identity(before) != identity(after));
     section("[headers]", before.headers != after.headers);
     section("[allow]", before.allow != after.allow);
     section("[block]", before.block != after.block);

@@ -1,5 +1,7 @@
 //! What is known about a request, by name.
 
+mod naming;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -66,10 +68,6 @@ const KINDS: [Kind; 8] = [
     ("fact", Fact::Custom),
 ];
 
-/// What gives a header's or a parameter's name away as that of a secret.
-const SECRETS: [&str; 9] =
-    ["auth", "cookie", "credential", "key", "pass", "secret", "session", "signature", "token"];
-
 impl Fact {
     fn parts(&self) -> (&str, Option<&str>) {
         match self {
@@ -93,6 +91,10 @@ impl Fact {
 
     /// Whether its values are such that nobody should read them in a key, a log or a metric. Those
     /// are hashed wherever they go.
+    ///
+    /// API keys and cookies are; headers, parameters and fields if a word of their name says so, as
+    /// in `x-api-key`, `access_token` or `password`. `jwt:` and `fact:` never are: claims can be read
+    /// by whoever has the token, and what an application says is its own choice of words.
     #[must_use]
     pub fn is_secret(&self) -> bool {
         match self {
@@ -101,10 +103,7 @@ impl Fact {
             | Self::Query(name)
             | Self::Param(name)
             | Self::Json(name)
-            | Self::Form(name) => {
-                let name = name.to_ascii_lowercase();
-                SECRETS.iter().any(|secret| name.contains(secret))
-            }
+            | Self::Form(name) => naming::is_secret(name),
             _ => false,
         }
     }
@@ -129,6 +128,11 @@ impl Fact {
                 | Self::Json(_)
                 | Self::Form(_)
         )
+    }
+
+    /// Whether what begins so goes on with a colon and a name.
+    pub(crate) fn needs_name(beginning: &str) -> bool {
+        KINDS.iter().any(|(kind, _)| *kind == beginning)
     }
 
     /// Every way to begin one, for suggestions.
@@ -171,10 +175,7 @@ impl FromStr for Fact {
 #[non_exhaustive]
 pub enum ParseFactError {
     /// There is no such fact.
-    #[error(
-        "`{0}` is not a fact; use ip, user, api_key, tier, method, path, host, or header:…, \
-         cookie:…, query:…, param:…, json:…, form:…, jwt:…, fact:…"
-    )]
+    #[error("`{0}` is not a fact; use {known}", known = Self::KNOWN)]
     Unknown(String),
     /// It needs a better name.
     #[error("`{kind}:` is followed by a name of up to 128 printable characters, as in `{kind}:id`")]
@@ -185,6 +186,10 @@ pub enum ParseFactError {
 }
 
 impl ParseFactError {
+    /// All there are.
+    pub(crate) const KNOWN: &str = "ip, user, api_key, tier, method, path, host, or header:…, \
+         cookie:…, query:…, param:…, json:…, form:…, jwt:…, fact:…";
+
     fn unknown(text: &str) -> Self {
         Self::Unknown(text.to_owned())
     }

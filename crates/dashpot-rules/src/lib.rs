@@ -53,6 +53,7 @@ mod lists;
 mod live;
 mod load;
 mod matching;
+mod nearest;
 mod plan;
 mod problem;
 mod read;

@@ -35,6 +35,15 @@ impl Lists {
     }
 }
 
+/// A network as addresses are looked up: IPv4 that is written as IPv6 is IPv4.
+pub(crate) fn canonical(network: IpNet) -> IpNet {
+    let IpNet::V6(v6) = network else { return network };
+    let mapped = v6.addr().to_ipv4_mapped();
+    let length = v6.prefix_len().checked_sub(96);
+    let v4 = mapped.zip(length).and_then(|(address, length)| Ipv4Net::new(address, length).ok());
+    v4.map_or(network, IpNet::V4)
+}
+
 /// Networks that do not overlap, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Networks {
@@ -78,6 +87,23 @@ impl Networks {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_network_is_the_same_in_either_notation() {
+        for (written, meant) in [
+            ("::ffff:10.0.0.0/104", "10.0.0.0/8"),
+            ("::ffff:192.0.2.7/128", "192.0.2.7/32"),
+            ("::ffff:0.0.0.0/96", "0.0.0.0/0"),
+            // More than IPv4.
+            ("::/0", "::/0"),
+            ("::ffff:0:0/95", "::ffff:0:0/95"),
+            ("2001:db8::/104", "2001:db8::/104"),
+            ("10.0.0.0/8", "10.0.0.0/8"),
+        ] {
+            let network = |text: &str| text.parse::<IpNet>().unwrap();
+            assert_eq!(canonical(network(written)), network(meant), "{written}");
+        }
+    }
 
     #[test]
     fn an_address_is_in_a_network_or_not() {

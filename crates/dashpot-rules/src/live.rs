@@ -75,7 +75,7 @@ impl LiveRules {
     /// Files are looked at twice a second, by their content: that works on every file system and
     /// with every way of replacing a file, a swapped link to a directory of them included. What is
     /// found is believed when it stays the same for one more look, so nobody runs on half a file. If
-    /// it is wrong, `report` is told and the last good rules stay.
+    /// it is wrong, or has no rules any more, `report` is told and the last good rules stay.
     ///
     /// # Errors
     /// If they cannot be loaded now.
@@ -109,7 +109,12 @@ impl LiveRules {
                     last = now;
                     continue;
                 }
-                match RuleSet::load(&path) {
+                let loaded = RuleSet::load(&path).and_then(|rules| {
+                    // That is how a file looks that was cut short.
+                    let is_emptied = rules.rules.is_empty() && !watched.current().rules.is_empty();
+                    if is_emptied { Err(LoadError::Emptied(path.clone())) } else { Ok(rules) }
+                });
+                match loaded {
                     Ok(rules) => {
                         settled.clone_from(&rules.files);
                         report(Ok(watched.replace(rules)));
@@ -123,6 +128,7 @@ impl LiveRules {
                                 |named: &Seen| !settled.iter().any(|seen| seen.path == named.path);
                             let new = errors.named.iter().filter(|named| is_new(named)).cloned();
                             settled.extend(new.collect::<Vec<_>>());
+                            settled = Seen::in_order(settled);
                         }
                         report(Err(error));
                     }
@@ -194,6 +200,13 @@ impl Seen {
             let content = fs::read(path).ok().map(|content| xxh3_64(&content));
             Self { path: path.clone(), content }
         };
-        rules.iter().chain(named).map(look).collect()
+        Self::in_order(rules.iter().chain(named).map(look).collect())
+    }
+
+    /// Each file once: rules may name what is beside them.
+    pub(crate) fn in_order(mut all: Vec<Self>) -> Vec<Self> {
+        all.sort_by(|one, other| one.path.cmp(&other.path));
+        all.dedup_by(|one, other| one.path == other.path);
+        all
     }
 }

@@ -14,7 +14,7 @@ pub(crate) use path::{PathPattern, normal};
 use crate::{Descriptor, Fact};
 
 /// What must hold for a request to match. Nothing said is nothing asked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Condition {
     pub(crate) methods: Option<Methods>,
     pub(crate) paths: Vec<PathPattern>,
@@ -25,8 +25,8 @@ pub(crate) struct Condition {
     pub(crate) without: Vec<Fact>,
 }
 
-/// What a fact must be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a fact must be. It may be a secret, so it is not for everybody to see.
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// Present.
     Any,

@@ -1,5 +1,6 @@
 //! What is wrong with a rule file, where, and what to write instead.
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::fmt;
 
@@ -112,6 +113,9 @@ impl Error for RuleErrors {}
 /// The most that is told at once.
 const TOLD_MAX: usize = 100;
 
+/// Hints longer than this, in bytes, are not repeated.
+const LONG_HINT: usize = 80;
+
 /// What was found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Problems(Vec<Found>);
@@ -156,6 +160,22 @@ impl Problems {
         self.0.iter().any(|found| found.severity == Severity::Error)
     }
 
+    /// Whether there are so many that nobody will read what comes now.
+    pub(crate) fn are_many(&self) -> bool {
+        self.0.len() >= TOLD_MAX
+    }
+
+    /// A list of all there is helps once.
+    fn say_long_hints_once(&mut self) {
+        let mut said = HashSet::new();
+        for found in &mut self.0 {
+            found.hint = found
+                .hint
+                .take()
+                .filter(|hint| hint.len() <= LONG_HINT || said.insert(hint.clone()));
+        }
+    }
+
     /// The advice, if nothing is wrong; else what is.
     pub(crate) fn conclude(mut self, sources: &[Source]) -> Result<Vec<Problem>, RuleErrors> {
         let failed = self.has_errors();
@@ -163,6 +183,7 @@ impl Problems {
             self.0.retain(|found| found.severity == Severity::Error);
         }
         self.0.sort_by_key(|found| (found.span.source, found.span.bytes.start));
+        self.say_long_hints_once();
         // Nobody reads more, and a file may be nothing but mistakes.
         let left_out = self.0.len().saturating_sub(TOLD_MAX);
         self.0.truncate(TOLD_MAX);
@@ -181,14 +202,4 @@ impl Problems {
         let problems = self.0.into_iter().map(place).collect();
         if failed { Err(RuleErrors { problems, named: Vec::new() }) } else { Ok(problems) }
     }
-}
-
-/// The known word that was probably meant.
-pub(crate) fn did_you_mean<'w>(
-    word: &str,
-    known: impl IntoIterator<Item = &'w str>,
-) -> Option<String> {
-    let likeness = |candidate: &'w str| (strsim::jaro_winkler(word, candidate), candidate);
-    let best = known.into_iter().map(likeness).max_by(|one, two| one.0.total_cmp(&two.0));
-    best.filter(|(likeness, _)| *likeness > 0.8).map(|(_, word)| format!("did you mean `{word}`?"))
 }

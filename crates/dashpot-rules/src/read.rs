@@ -3,20 +3,26 @@
 //! Everything a rule file may say is a [`section`] with its keys, their types and what they mean,
 //! once: it is read by that, its JSON Schema says that, and a key that is not there is an error.
 
+mod fact;
 mod list;
+mod table;
+mod time;
+mod twice;
 mod word;
 
+use std::borrow::Cow;
 use std::ops::Range;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+pub(crate) use fact::{PARTS, tell as tell_fact};
 pub(crate) use list::{List, Map, Tables};
 pub(crate) use word::{Word, words};
 
-use crate::problem::{Problems, did_you_mean};
+use crate::nearest::did_you_mean;
+use crate::problem::{Found, Problems};
 use crate::source::{Source, Span, Written};
 
 /// What can be written as a value.
@@ -32,6 +38,8 @@ pub(crate) trait Read: Sized {
 pub(crate) struct Reader<'p> {
     pub(crate) source: usize,
     pub(crate) problems: &'p mut Problems,
+    /// The key whose value is read.
+    pub(crate) key: &'static str,
     /// Whether nothing of the source may be told.
     is_secret: bool,
 }
@@ -41,9 +49,45 @@ impl Reader<'_> {
         Span { source: self.source, bytes }
     }
 
+    /// Where a text is, without its quotes.
+    fn inside(&self, bytes: Range<usize>, text: &str) -> Span {
+        let span = self.span(bytes);
+        // Without escapes and in plain quotes, each character is where it seems to be.
+        let is_plain = span.bytes.len() == text.len() + 2;
+        if is_plain { span.part(1..text.len() + 1) } else { span }
+    }
+
+    /// Where a value is; a text without its quotes.
+    pub(crate) fn place(&self, value: &Spanned<DeValue<'_>>) -> Span {
+        match value.get_ref() {
+            DeValue::String(text) => self.inside(value.span(), text),
+            _ => self.span(value.span()),
+        }
+    }
+
+    /// Where a key is, without its quotes.
+    pub(crate) fn place_of_key(&self, key: &Spanned<Cow<'_, str>>) -> Span {
+        self.inside(key.span(), key.get_ref())
+    }
+
+    /// Notes that a table was expected here, and how to write it.
+    pub(crate) fn expected_table<T>(&mut self, value: &Spanned<DeValue<'_>>) -> Option<T> {
+        let hint = table::as_table(self.key, value.get_ref());
+        let found = self.unexpected(value, "a table");
+        if let Some(hint) = hint {
+            found.hint(hint);
+        }
+        None
+    }
+
     /// Notes that something else was expected here.
     pub(crate) fn expected<T>(&mut self, value: &Spanned<DeValue<'_>>, what: &str) -> Option<T> {
-        let span = self.span(value.span());
+        self.unexpected(value, what);
+        None
+    }
+
+    fn unexpected(&mut self, value: &Spanned<DeValue<'_>>, what: &str) -> &mut Found {
+        let span = self.place(value);
         let found = match value.get_ref() {
             DeValue::Array(_) => "a list",
             DeValue::Boolean(_) => "true or false",
@@ -53,8 +97,7 @@ impl Reader<'_> {
             DeValue::String(_) => "a text",
             DeValue::Table(_) => "a table",
         };
-        self.problems.error(&span, format!("expected {what}, found {found}"));
-        None
+        self.problems.error(&span, format!("expected {what}, found {found}"))
     }
 
     /// A text, and where it is without its quotes.
@@ -66,17 +109,13 @@ impl Reader<'_> {
         let Some(text) = value.get_ref().as_str() else {
             return self.expected(value, what);
         };
-        let mut span = self.span(value.span());
-        // Without escapes and in plain quotes, each character is where it seems to be.
-        if span.bytes.len() == text.len() + 2 {
-            span = span.part(1..text.len() + 1);
-        }
-        Some((text, span))
+        Some((text, self.place(value)))
     }
 
     /// Notes a key that nobody knows.
-    pub(crate) fn unknown(&mut self, key: &str, span: Range<usize>, known: &[&str]) {
-        let span = self.span(span);
+    pub(crate) fn unknown(&mut self, key: &Spanned<Cow<'_, str>>, known: &[&str]) {
+        let span = self.place_of_key(key);
+        let key = key.get_ref();
         let message =
             if self.is_secret { "unknown key".to_owned() } else { format!("unknown key `{key}`") };
         let found = self.problems.error(&span, message);
@@ -93,20 +132,38 @@ pub(crate) fn read_file<T: Read>(
 ) -> Option<T> {
     let text = sources.get(source).map(Source::text).unwrap_or_default();
     let is_secret = sources.get(source).is_some_and(Source::is_secret);
-    let mut reader = Reader { source, problems, is_secret };
+    let mut reader = Reader { source, problems, key: "", is_secret };
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let at = error.span().unwrap_or_default();
+        let message =
+            if error.message() == "duplicate key" && !is_secret && !reader.problems.are_many() {
+                duplicate(text, table.get_ref(), at.clone())
+            } else {
+                error.message().to_owned()
+            };
         let span = reader.span(at);
-        reader.problems.error(&span, error.message());
+        reader.problems.error(&span, message);
     }
     let span = table.span();
     T::read(&Spanned::new(span, DeValue::Table(table.into_inner())), &mut reader)
 }
 
+/// Says which key is there twice, and where it was first.
+fn duplicate(text: &str, table: &DeTable<'_>, at: Range<usize>) -> String {
+    let key = text.get(at.clone()).unwrap_or_default().trim_matches(['"', '\'']);
+    match twice::first(text, table, key, at.start) {
+        Some(first) => {
+            let line = text.get(..first).unwrap_or_default().matches('\n').count() + 1;
+            format!("`{key}` is here already (line {line})")
+        }
+        None => format!("`{key}` is here already"),
+    }
+}
+
 impl<T: Read> Read for Written<T> {
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
-        let span = reader.span(value.span());
+        let span = reader.place(value);
         Some(Self { value: T::read(value, reader)?, span })
     }
 
@@ -141,30 +198,18 @@ impl Read for u64 {
             return reader.expected(value, "a whole number");
         };
         let digits = number.as_str().trim_start_matches('+');
-        Self::from_str_radix(digits, number.radix())
-            .ok()
-            .or_else(|| reader.expected(value, "a whole number that is not negative"))
+        let parsed = Self::from_str_radix(digits, number.radix()).ok();
+        if parsed.is_none() {
+            let number = if number.radix() == 10 { digits } else { "this number" };
+            let wrong = if digits.starts_with('-') { "negative" } else { "too large" };
+            let span = reader.place(value);
+            reader.problems.error(&span, format!("{number} is {wrong}"));
+        }
+        parsed
     }
 
     fn schema() -> Value {
         json!({ "type": "integer", "minimum": 0 })
-    }
-}
-
-impl Read for Duration {
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
-        let (text, span) = reader.text(value, "a time, as in \"20ms\"")?;
-        match text.parse::<dashpot::Window>() {
-            Ok(window) => Some(window.length()),
-            Err(error) => {
-                reader.problems.error(&span.part(error.span()), error.message());
-                None
-            }
-        }
-    }
-
-    fn schema() -> Value {
-        json!({ "type": "string", "examples": ["20ms", "5s", "1min"] })
     }
 }
 
@@ -205,18 +250,6 @@ impl Mistake for dashpot::ParseQuotaError {
     }
 }
 
-impl Mistake for crate::ParseFactError {
-    fn tell(&self, text: &str, span: &Span, reader: &mut Reader<'_>) {
-        let found = reader.problems.error(span, self.to_string());
-        let beginning = text.split(':').next().unwrap_or_default();
-        if let Self::Unknown(_) = self
-            && let Some(likely) = did_you_mean(beginning, crate::Fact::beginnings())
-        {
-            found.hint(likely);
-        }
-    }
-}
-
 /// A table with known keys: a struct, how to read it, and its schema.
 macro_rules! section {
     ($(
@@ -246,7 +279,7 @@ macro_rules! section {
                 const KEYS: &[&str] = &[$($crate::read::plain(stringify!($key))),+];
                 const REQUIRED: &[&str] = &[$($required),*];
                 let Some(table) = value.get_ref().as_table() else {
-                    return reader.expected(value, "a table");
+                    return reader.expected_table(value);
                 };
                 let mut section = Self::default();
                 for (key, value) in table {
@@ -256,6 +289,7 @@ macro_rules! section {
                                 // Where the syntax is wrong, there may be a value of no length that
                                 // nobody wrote.
                                 if !value.span().is_empty() {
+                                    reader.key = $crate::read::plain(stringify!($key));
                                     section.$key = $crate::read::Read::read(value, reader);
                                 }
                                 if section.$key.is_none() {
@@ -263,7 +297,7 @@ macro_rules! section {
                                 }
                             }
                         )+
-                        unknown => reader.unknown(unknown, key.span(), KEYS),
+                        _ => reader.unknown(key, KEYS),
                     }
                 }
                 for required in REQUIRED {

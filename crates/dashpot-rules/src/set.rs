@@ -54,7 +54,7 @@ pub struct RuleSet {
 }
 
 /// Where counts are kept: what `[store]` says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreSettings {
     /// The servers; none is in memory.
@@ -103,7 +103,8 @@ impl RuleSet {
         compile::compile(sources, directory)
     }
 
-    /// Reads rules from a file, or from all `*.toml` in a directory, in the order of their names.
+    /// Reads rules from a file, or from all `*.toml` in a directory, in the order of their names; but
+    /// for the file of keys, if it is there, too.
     ///
     /// # Errors
     /// If it cannot be read, or everything that is wrong with it.
@@ -250,6 +251,13 @@ pub enum LoadError {
     /// There is nothing in the directory.
     #[error("there is no *.toml in {}", .0.display())]
     Nothing(PathBuf),
+    /// There were rules, and now there are none.
+    #[error(
+        "{} has no rules any more; the last ones stay. To limit nobody, write a rule with \
+         limits = [\"unlimited\"]",
+        .0.display()
+    )]
+    Emptied(PathBuf),
     /// It says something wrong.
     #[error(transparent)]
     Rules(#[from] RuleErrors),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 /// A file's name and what it says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Source {
     name: String,
     text: String,
@@ -39,6 +39,13 @@ impl Source {
     }
 }
 
+impl fmt::Debug for Source {
+    /// Without what it says, which may be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 /// Which bytes of which source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
@@ -52,6 +59,16 @@ impl Span {
         let start = self.bytes.start.saturating_add(part.start).min(self.bytes.end);
         let end = self.bytes.start.saturating_add(part.end).min(self.bytes.end);
         Self { source: self.source, bytes: start..end }
+    }
+
+    /// How to say where it is to somebody who is elsewhere: `line 3`, or `10-one.toml:3`.
+    pub(crate) fn seen_from(&self, elsewhere: &Self, sources: &[Source]) -> String {
+        let Place { file, line, .. } = Place::of(self, sources);
+        if self.source == elsewhere.source {
+            format!("line {line}")
+        } else {
+            format!("{file}:{line}")
+        }
     }
 }
 
@@ -108,7 +125,7 @@ const LINE_MAX: usize = 1000;
 
 /// What of a file's text may be sent to a terminal: no control characters, tabs as one space so that
 /// what is below stays below; and no passwords, which may be in a URL.
-fn printable(line: &str) -> String {
+pub(crate) fn printable(line: &str) -> String {
     let mut shown = String::with_capacity(line.len());
     let mut rest = line;
     while let Some((before, after)) = rest.split_once("://") {

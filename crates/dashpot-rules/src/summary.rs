@@ -1,9 +1,14 @@
 //! A rule in a few words, the same wherever one is shown.
 
+use std::fmt;
+
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::matching::{Condition, PathPattern};
 use crate::rule::{Enforced, Rule, Settle, Tier};
 use crate::secret::presentable;
-use crate::{Absent, OnStoreError};
+use crate::source::printable;
+use crate::{Absent, OnDeny, OnStoreError, StoreSettings};
 
 impl Condition {
     /// `POST /login`, `all requests`.
@@ -44,6 +49,52 @@ impl Tier {
     }
 }
 
+impl OnDeny {
+    /// `403 with "no"`, `303 to /captcha`.
+    pub(crate) fn summary(&self) -> String {
+        let usual = if self.redirect.is_some() { 303 } else { 429 };
+        let mut text = self.status.unwrap_or(usual).to_string();
+        if let Some(redirect) = &self.redirect {
+            text.push_str(&format!(" to {redirect}"));
+        }
+        match &self.body {
+            None => {}
+            Some(body) if body.len() <= BODY_MAX => text.push_str(&format!(" with {body:?}")),
+            // Two that are as long as each other are still told apart.
+            Some(body) => {
+                let hash = xxh3_64(body.as_bytes()) >> 32;
+                text.push_str(&format!(" with {} bytes ({hash:08x})", body.len()));
+            }
+        }
+        if let Some(kind) = &self.content_type {
+            text.push_str(&format!(" as {kind}"));
+        }
+        text
+    }
+}
+
+/// The longest body, in bytes, that is shown in a line.
+const BODY_MAX: usize = 60;
+
+impl fmt::Debug for Condition {
+    /// In words, which tell no secret that is asked for.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Condition").field(&format_args!("{}", self.summary())).finish()
+    }
+}
+
+impl fmt::Debug for StoreSettings {
+    /// Without passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let urls: Vec<_> = self.urls.iter().map(|url| printable(url)).collect();
+        f.debug_struct("StoreSettings")
+            .field("urls", &urls)
+            .field("deadline", &self.deadline)
+            .field("on_error", &self.on_error)
+            .finish()
+    }
+}
+
 impl Rule {
     /// `ip and header:user-agent`, `one counter for all`.
     pub(crate) fn by_summary(&self) -> String {
@@ -78,7 +129,10 @@ impl Rule {
             match &self.settle {
                 Settle::Never => "at once".to_owned(),
                 Settle::Header(name) => format!("by the response's {name}"),
-                Settle::ChargeOn(statuses) => format!("charged on {statuses:?}"),
+                Settle::ChargeOn(statuses) => {
+                    let statuses: Vec<_> = statuses.iter().map(ToString::to_string).collect();
+                    format!("charged only on {}", statuses.join(" or "))
+                }
                 Settle::Release => "when the response was sent".to_owned(),
             },
         ));
@@ -109,8 +163,8 @@ impl Rule {
         items.push((
             "on_deny",
             match &self.on_deny {
-                None => "429".to_owned(),
-                Some(on_deny) => format!("{on_deny:?}"),
+                None => OnDeny::default().summary(),
+                Some(on_deny) => on_deny.summary(),
             },
         ));
         items

@@ -102,10 +102,28 @@ fn logins_are_strict_if_another_rule_is() {
 }
 
 #[test]
-#[ignore = "gap: a file that says nothing of logins is not advised to have a strict rule for them"]
 fn auth_routes_without_a_rule_of_their_own() {
     let told = advice(&(sound() + &rule("w", "match.path = '/w'\nby = 'ip'\nlimits = '5/s'")));
     assert!(told.iter().any(|message| message.contains("login")), "{told:?}");
+    let about = "no rule is about logins";
+    let file = |rest: &str| sound() + &rule("w", rest);
+    let other = file("match.path = '/w'\nby = 'ip'\nlimits = '5/s'");
+    for silent in [
+        "match.path = '/login'\nby = 'ip'\nlimits = '5/5min'",
+        "match.path = '/api/v1/auth/*'\nby = 'ip'\nlimits = '5/5min'",
+        "match.method = 'POST'\nby = 'ip'\nlimits = '5/min'",
+    ] {
+        told_apart(about, &other, &file(silent));
+    }
+    // Rules for some routes say nothing of others.
+    let api = rule("api", "match.path = '/api/*'\nby = 'user | ip'\nlimits = '5/s'");
+    told_apart(
+        about,
+        &other,
+        &(api + &rule("w", "match.method = 'GET'\nby = 'ip'\nlimits = '5/s'")),
+    );
+    // Said already.
+    told_apart(about, &other, &sound());
 }
 
 #[test]
@@ -176,12 +194,48 @@ fn nobody_is_believed() {
 }
 
 #[test]
-#[ignore = "gap: an empty list of proxies is taken for trust"]
 fn nobody_is_believed_if_the_list_of_proxies_is_empty() {
     let file = |list: &str| {
         sound() + &format!("[identity]\nuser = 'header:x-user-id'\ntrusted_proxies = {list}")
     };
     told_apart("believed only", &file("[]"), &file("['10.0.0.0/8']"));
+}
+
+#[test]
+fn everybody_is_believed() {
+    let file = |list: &str| sound() + &format!("[identity]\ntrusted_proxies = {list}");
+    for all in [
+        "'0.0.0.0/0'",
+        "['10.0.0.0/8', '::/0']",
+        "'::ffff:0.0.0.0/96'",
+        "['0.0.0.0/1', '128.0.0.0/1']",
+    ] {
+        told_apart("everybody is believed", &file(all), &file("['10.0.0.0/8', '::1/128']"));
+    }
+}
+
+#[test]
+fn costs_that_never_pass_with_a_weight() {
+    let file = |priority: &str, matches: &str, cost: u32| {
+        format!("[[priority]]\nname = 'all'\n{priority}\nweight = 0.5\n")
+            + &rule("r", &format!("{matches}\nlimits = ['5/min', '100/day']\ncost = {cost}"))
+    };
+    let told = |priority: &str, matches: &str| {
+        let words = "a cost of 3 never passes with priority `all`, which makes `2/min` of `5/min`";
+        advice(&file(priority, matches, 3)).iter().any(|message| message == words)
+    };
+    told_apart("never passes with priority `all`", &file("", "", 3), &file("", "", 2));
+    assert!(told("match.path = '/a/*'", "match.path = '/a/b'"));
+    assert!(told("match.path = '/{x}/b'", "match.path = '/a/*'"));
+    assert!(told("match.path = '/a'", "match.method = 'POST'"));
+    assert!(told("match.method = 'GET'", "match.method = 'HEAD'"));
+    assert!(told("match.fact.tier = 'pro'", "match.fact.user = '*'"));
+    // No request is about both.
+    assert!(!told("match.path = '/a/*'", "match.path = '/b'"));
+    assert!(!told("match.method = 'GET'", "match.method = 'POST'"));
+    assert!(!told("match.host = 'a.com'", "match.host = '*.b.com'"));
+    assert!(!told("match.fact.tier = 'pro'", "match.fact.tier = 'free'"));
+    assert!(!told("match.fact.user = '*'", "match.without = 'user'"));
 }
 
 #[test]

@@ -257,7 +257,6 @@ fn there_is_no_way_around_a_path() {
 }
 
 #[test]
-#[ignore = "gap: `/@me` and `/%40me` are one path to most servers, and two here"]
 fn there_is_no_way_around_a_path_with_marks() {
     let file = "[[rule]]\nname = 'r'\nmatch = { path = '/@me/a:b/c+d' }\nlimits = '5/s'";
     let set = RuleSet::parse(file).unwrap();

@@ -3,11 +3,14 @@
 use std::num::NonZeroU8;
 use std::str;
 
+use ipnet::IpNet;
+
 use super::{Compiler, list, set};
 use crate::Fact;
 use crate::config::{IdentitySection, JwtSection, KeysConfig};
 use crate::identity::{Identity, KeyHolder, Keys, Trust};
-use crate::read::read_file;
+use crate::lists::canonical;
+use crate::read::{PARTS, read_file};
 use crate::source::{Source, Span, Written};
 use crate::token::{TokenError, TokenSettings, Tokens};
 
@@ -60,10 +63,13 @@ impl Compiler<'_> {
                 self.error(&hops.span, "`hops` goes instead of `trusted_proxies`, not with it");
                 Trust::Nobody
             }
-            (Some(_), None) => {
-                let networks = list(section.trusted_proxies.as_ref());
-                Trust::Proxies(networks.iter().map(|network| network.value.trunc()).collect())
-            }
+            (Some(_), None) => match list(section.trusted_proxies.as_ref()) {
+                [] => Trust::Nobody,
+                networks => {
+                    let network = |written: &Written<IpNet>| canonical(written.value).trunc();
+                    Trust::Proxies(networks.iter().map(network).collect())
+                }
+            },
             (None, Some(hops)) => match u8::try_from(hops.value).ok().and_then(NonZeroU8::new) {
                 Some(number) => Trust::Hops(number),
                 None => {
@@ -89,7 +95,7 @@ impl Compiler<'_> {
             return Some(fact.clone());
         }
         let message = format!("`{fact}` is not a part of a request");
-        self.error_with(span, message, "use header:…, cookie:…, query:…, jwt:…, json:… or form:…");
+        self.error_with(span, message, format!("use {PARTS}"));
         None
     }
 

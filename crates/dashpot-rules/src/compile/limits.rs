@@ -1,6 +1,6 @@
 //! Limits: how they are named, and whether they fit together.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use dashpot::{Algorithm, PolicyError, Quota, Zone};
@@ -15,7 +15,8 @@ use crate::source::{Span, Written};
 /// The names that are taken.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    pub(super) rules: HashSet<String>,
+    /// Where each rule has its name.
+    pub(super) rules: HashMap<String, Span>,
     /// The rule each policy belongs to.
     policies: HashMap<String, String>,
 }

@@ -7,9 +7,8 @@ use ipnet::IpNet;
 
 use super::Compiler;
 use crate::Fact;
-use crate::lists::{Lists, Networks};
-use crate::problem::did_you_mean;
-use crate::read::{List, Map};
+use crate::lists::{Lists, Networks, canonical};
+use crate::read::{List, Map, tell_fact};
 use crate::source::Written;
 
 impl Compiler<'_> {
@@ -20,10 +19,7 @@ impl Compiler<'_> {
             let fact = match name.value.parse::<Fact>() {
                 Ok(fact) => fact,
                 Err(error) => {
-                    let found = self.problems.error(&name.span, error.to_string());
-                    if let Some(likely) = did_you_mean(&name.value, Fact::beginnings()) {
-                        found.hint(likely);
-                    }
+                    tell_fact(&error, &name.value, &name.span, &mut self.problems);
                     continue;
                 }
             };
@@ -57,7 +53,7 @@ impl Compiler<'_> {
             let message = format!("`{}` is not an address or a network", item.value);
             self.error_with(&item.span, message, "write `203.0.113.7` or `10.0.0.0/8`");
         }
-        network.ok()
+        network.ok().map(canonical)
     }
 
     fn digest(&mut self, item: &Written<String>) -> Option<Vec<u8>> {

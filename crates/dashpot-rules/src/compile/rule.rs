@@ -6,7 +6,7 @@ use dashpot::{Algorithm, Cost};
 
 use super::limits::Names;
 use super::{Compiler, list};
-use crate::config::{Alternatives, OnDenySection, RuleSection};
+use crate::config::{Alternative, Alternatives, OnDenySection, RuleSection};
 use crate::matching::{Condition, PathPattern};
 use crate::rule::{Enforced, Named, Priority, Rule, Settle, Tally};
 use crate::set::StoreSettings;
@@ -31,8 +31,10 @@ impl Compiler<'_> {
         let cost = self.cost(section);
         let name = section.name.as_ref()?;
         let name = Written { value: name.value.0.clone(), span: name.span.clone() };
-        if !names.rules.insert(name.value.clone()) {
-            self.error(&name.span, format!("there is a rule `{}` already", name.value));
+        if let Some(known) = names.rules.get(&name.value) {
+            self.taken("rule", &name.value, known, &name.span);
+        } else {
+            names.rules.insert(name.value.clone(), name.span.clone());
         }
         let tiers = self.tiers(&name, section, identity, priorities);
         self.unique(&name, &tiers, names);
@@ -43,7 +45,9 @@ impl Compiler<'_> {
             _ if permits => {
                 let message = "permits are given back when the response was sent, whatever it says; \
                                leave out `settle` and `charge_on`";
-                self.error(&name.span, message);
+                let settle = section.settle.as_ref().map(|settle| &settle.span);
+                let charge_on = section.charge_on.as_ref().map(|statuses| &statuses.span);
+                self.error(settle.or(charge_on).unwrap_or(&name.span), message);
                 Settle::Release
             }
             settle => settle,
@@ -71,7 +75,8 @@ impl Compiler<'_> {
         self.not_empty(section.by.as_ref(), "by");
         let mut by = Vec::new();
         for Written { value: Alternatives(facts), span } in list(section.by.as_ref()) {
-            for fact in facts {
+            for Alternative { fact, part } in facts {
+                let span = &span.part(part.clone());
                 self.available(fact, span);
                 if let Fact::Param(name) = fact {
                     let has = |path: &PathPattern| path.params().any(|known| known == name);
@@ -82,7 +87,7 @@ impl Compiler<'_> {
                     }
                 }
             }
-            let name = |fact: &Fact| Named::new(fact);
+            let name = |Alternative { fact, .. }: &Alternative| Named::new(fact);
             by.push(facts.iter().map(name).collect());
         }
         by

@@ -29,6 +29,38 @@ impl Condition {
     }
 }
 
+impl Condition {
+    /// Whether no request matches both, as far as can be told.
+    pub(crate) fn is_apart_from(&self, other: &Self) -> bool {
+        let methods = match (&self.methods, &other.methods) {
+            (Some(mine), Some(others)) => {
+                !others.names().iter().any(|name| mine.contains(name))
+                    && !mine.names().iter().any(|name| others.contains(name))
+            }
+            _ => false,
+        };
+        let paths = are_apart(&self.paths, &other.paths, PathPattern::meets);
+        let hosts =
+            are_apart(&self.hosts, &other.hosts, |one, two| one.covers(two) || two.covers(one));
+        let contradicts = |one: &Self, two: &Self| {
+            one.facts.iter().any(|(fact, wanted)| {
+                let differs = |(known, value): &(_, Wanted)| {
+                    known == fact
+                        && matches!((value, wanted), (Wanted::Value(a), Wanted::Value(b)) if a != b)
+                };
+                two.without.contains(fact) || two.facts.iter().any(differs)
+            })
+        };
+        methods || paths || hosts || contradicts(self, other) || contradicts(other, self)
+    }
+}
+
+/// Whether none of these meets one of those. None at all are all there are.
+fn are_apart<T>(these: &[T], those: &[T], meet: impl Fn(&T, &T) -> bool) -> bool {
+    let meets_one = |this: &T| those.iter().any(|that| meet(this, that));
+    !these.is_empty() && !those.is_empty() && !these.iter().any(meets_one)
+}
+
 impl HostPattern {
     fn covers(&self, other: &Self) -> bool {
         match (self, other) {
@@ -40,6 +72,19 @@ impl HostPattern {
 }
 
 impl PathPattern {
+    /// Whether some path matches both.
+    fn meets(&self, other: &Self) -> bool {
+        let fits = |(mine, theirs): (&Segment, &Segment)| match (mine, theirs) {
+            (Segment::Is(mine), Segment::Is(theirs)) => mine == theirs,
+            _ => true,
+        };
+        let long_enough =
+            |one: &Self, two: &Self| one.below || one.segments.len() >= two.segments.len();
+        long_enough(self, other)
+            && long_enough(other, self)
+            && self.segments.iter().zip(&other.segments).all(fits)
+    }
+
     fn covers(&self, other: &Self) -> bool {
         let fits = |(mine, theirs): (&Segment, &Segment)| match (mine, theirs) {
             (Segment::Any(_), _) => true,
@@ -61,6 +106,24 @@ mod tests {
 
     fn path(text: &str) -> PathPattern {
         text.parse().ok().unwrap()
+    }
+
+    #[test]
+    fn paths_meet_or_not() {
+        for (one, two, meet) in [
+            ("/a", "/a", true),
+            ("/a/*", "/a", true),
+            ("/a/*", "/a/b/c", true),
+            ("/{x}/b", "/a/{y}", true),
+            ("/{x}/b/*", "/a/*", true),
+            ("/a/*", "/b/*", false),
+            ("/a", "/a/b", false),
+            ("/{x}/b", "/a/c", false),
+            ("/a/b/*", "/a", false),
+        ] {
+            assert_eq!(path(one).meets(&path(two)), meet, "{one} {two}");
+            assert_eq!(path(two).meets(&path(one)), meet, "{two} {one}");
+        }
     }
 
     #[test]

@@ -76,7 +76,7 @@ impl FromStr for PathPattern {
         if text.contains(['?', '#']) {
             return wrong("a path is matched without its query; leave out what begins with `?`");
         }
-        let path = normal(text);
+        let path = normal_but(text, |byte| is_plain(byte) && byte != b'*');
         let mut parts: Vec<_> = segments(&path).collect();
         if parts.len() > SEGMENTS_MAX {
             return wrong("a path has at most 64 segments");
@@ -97,7 +97,8 @@ impl FromStr for PathPattern {
                         "`*` and `{name}` stand for a whole segment: `/files/*`, not `/files/a*`",
                     );
                 }
-                _ => Segment::Is(part.to_owned()),
+                // Only what was escaped is left of stars.
+                _ => Segment::Is(part.replace("%2A", "*")),
             });
         }
         Ok(Self { segments, below })
@@ -112,7 +113,7 @@ impl fmt::Display for PathPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for segment in &self.segments {
             match segment {
-                Segment::Is(text) => write!(f, "/{text}")?,
+                Segment::Is(text) => write!(f, "/{}", text.replace('*', "%2A"))?,
                 Segment::Any(None) => f.write_str("/*")?,
                 Segment::Any(Some(name)) => write!(f, "/{{{name}}}")?,
             }
@@ -128,10 +129,15 @@ impl fmt::Display for PathPattern {
 /// The one way to write a path, so that no other way of writing it is a way around a rule: letters
 /// that were escaped without need, doubled and trailing slashes, `.` and `..`.
 pub(crate) fn normal(path: &str) -> Cow<'_, str> {
+    normal_but(path, is_plain)
+}
+
+/// The same, with only those escapes undone that `needs_none`.
+fn normal_but(path: &str, needs_none: fn(u8) -> bool) -> Cow<'_, str> {
     if is_normal(path) {
         return Cow::Borrowed(path);
     }
-    let plain = unescape(path);
+    let plain = unescape(path, needs_none);
     let mut kept: Vec<&str> = Vec::new();
     for segment in plain.split('/') {
         match segment {
@@ -169,8 +175,14 @@ fn escape(part: &str, plain: &mut String) {
     }
 }
 
+/// Whether a byte means the same with and without an escape: what a segment may have in it by RFC
+/// 3986, but for `;`, which begins parameters to some servers.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,=:@".contains(&byte)
+}
+
 /// Puts characters that need no escape in the place of their escapes; others are written in capitals.
-fn unescape(path: &str) -> String {
+fn unescape(path: &str, needs_none: fn(u8) -> bool) -> String {
     let mut plain = String::with_capacity(path.len());
     let mut rest = path;
     while let Some((before, after)) = rest.split_once('%') {
@@ -178,7 +190,7 @@ fn unescape(path: &str) -> String {
         let code = after.get(..2).filter(|code| code.bytes().all(|b| b.is_ascii_hexdigit()));
         match code.and_then(|code| u8::from_str_radix(code, 16).ok().map(|byte| (code, byte))) {
             Some((code, byte)) => {
-                if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+                if needs_none(byte) {
                     plain.push(char::from(byte));
                 } else {
                     plain.push('%');
@@ -223,6 +235,9 @@ mod tests {
         assert_eq!(normal("*"), "*");
         assert_eq!(normal("/.well-known/x"), "/.well-known/x");
         assert_eq!(normal("/%252e"), "/%252e");
+        assert_eq!(normal("/%40me/a%3ab%2Bc%2A"), "/@me/a:b+c*");
+        // These are not what they stand for.
+        assert_eq!(normal("/%3b%3F%23%5c%25%2f%20"), "/%3B%3F%23%5C%25%2F%20");
     }
 
     #[test]
@@ -230,6 +245,12 @@ mod tests {
         for text in ["/", "/*", "/login", "/users/{id}", "/users/*/posts", "/api/*", "/a/{b}/*"] {
             let pattern = text.parse::<PathPattern>().ok().unwrap();
             assert_eq!(pattern.to_string(), text);
+        }
+        for (text, star) in [("/a/%2A", "/a/*"), ("/a/%2ab", "/a/*b")] {
+            let pattern = text.parse::<PathPattern>().ok().unwrap();
+            assert!(pattern.is_exact(), "{text}");
+            assert_eq!(pattern.segments.last(), Some(&Segment::Is(star[3..].to_owned())));
+            assert_eq!(pattern.to_string(), text.replace("%2a", "%2A"));
         }
         for text in ["", "login", "/a*", "/{}", "/{a-b}", "/x{id}", "/a?b=c", "/**"] {
             assert!(text.parse::<PathPattern>().is_err(), "{text}");

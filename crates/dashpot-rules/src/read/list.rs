@@ -54,11 +54,11 @@ pub(crate) struct Map<T>(pub(crate) Vec<(Written<String>, Written<T>)>);
 impl<T: Read> Read for Map<T> {
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         let Some(table) = value.get_ref().as_table() else {
-            return reader.expected(value, "a table");
+            return reader.expected_table(value);
         };
         let mut entries = Vec::new();
         for (key, value) in table {
-            let span = reader.span(key.span());
+            let span = reader.place_of_key(key);
             let key = Written { value: key.get_ref().to_string(), span };
             entries.extend(Written::read(value, reader).map(|value| (key, value)));
         }

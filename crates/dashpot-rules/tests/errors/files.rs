@@ -17,17 +17,17 @@ fn mistakes_are_told_file_by_file() {
     let errors = RuleSet::from_sources(sources, Path::new(".")).expect_err("said twice");
     check_places(&errors, &[("10-one.toml", ONE), ("20-two.toml", TWO)]);
     assert_snapshot!(errors, @r#"
-    20-two.toml:2:8: error: there is a rule `api` already
+    20-two.toml:2:9: error: there is a rule `api` already (10-one.toml:5)
       |
     2 | name = "api"
-      |        ^^^^^
+      |         ^^^
 
     20-two.toml:3:14: error: `sec.` is not a unit of time; use s, min, h, day, week, month or year
       |
     3 | limits = ["5/sec."]
       |              ^^^^
 
-    20-two.toml:5:1: error: [headers] is in another file already
+    20-two.toml:5:1: error: [headers] is in another file already (10-one.toml:1)
       |
     5 | [headers]
       | ^^^^^^^^^
@@ -58,7 +58,6 @@ fn a_directory_is_read_in_the_order_of_names() {
 }
 
 #[test]
-#[ignore = "bug: a directory takes each *.toml for rules, the key file the rules name included"]
 fn a_key_file_beside_the_rules_is_no_rule_file() {
     let dir = TempDir::new();
     dir.write("keys.toml", &format!("{} = {{ user = \"alice\" }}", "ab".repeat(32)));
@@ -69,6 +68,24 @@ fn a_key_file_beside_the_rules_is_no_rule_file() {
     );
     let set = RuleSet::load(dir.path()).unwrap();
     assert_eq!(set.identity().keys.len(), 1);
+    assert_eq!(set.rules().len(), 1);
+}
+
+#[test]
+fn a_rule_file_that_is_taken_for_keys_is_not_left_out() {
+    let dir = TempDir::new();
+    let names =
+        |file: &str| format!("[identity]\napi_key = 'header:x'\napi_keys_file = '{file}'\n");
+    let rule = "[[rule]]\nname = 'a'\nlimits = '1/s'";
+    // Itself, one another, and one that has rules only.
+    dir.write("a.toml", &(names("./a.toml") + rule));
+    assert!(RuleSet::load(dir.path()).is_err());
+    dir.write("a.toml", &(names("b.toml") + rule));
+    dir.write("b.toml", &names("a.toml"));
+    assert!(RuleSet::load(dir.path()).is_err());
+    dir.write("b.toml", rule);
+    let told = RuleSet::load(dir.path()).expect_err("these are no keys").to_string();
+    assert!(told.starts_with("b.toml:1:1: error: "), "{told}");
 }
 
 #[test]

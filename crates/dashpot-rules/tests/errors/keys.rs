@@ -84,10 +84,10 @@ fn a_key_file_that_is_not_there_is_told() {
     let rules = vec![Source::new("dashpot.toml", RULES)];
     let errors = RuleSet::from_sources(rules, dir.path()).expect_err("there is no such file");
     assert_snapshot!(errors, @r#"
-    dashpot.toml:3:17: error: cannot read `keys.toml`: No such file or directory (os error 2)
+    dashpot.toml:3:18: error: cannot read `keys.toml`: No such file or directory (os error 2)
       |
     3 | api_keys_file = "keys.toml"
-      |                 ^^^^^^^^^^^
+      |                  ^^^^^^^^^
     "#);
 }
 
@@ -98,10 +98,10 @@ fn a_key_file_without_a_place_for_keys_is_told() {
     let rules = Source::new("dashpot.toml", "[identity]\napi_keys_file = \"keys.toml\"\n");
     let errors = RuleSet::from_sources(vec![rules], dir.path()).expect_err("where are keys told?");
     assert_snapshot!(errors, @r#"
-    dashpot.toml:2:17: error: keys are known, but not where one is told
+    dashpot.toml:2:18: error: keys are known, but not where one is told
       |
     2 | api_keys_file = "keys.toml"
-      |                 ^^^^^^^^^^^
+      |                  ^^^^^^^^^
       = write api_key = "header:x-api-key"
     "#);
 }

@@ -11,10 +11,10 @@ fn a_rule_without_limits_is_told() {
         name = "api"
         by = ["ip"]
     "#), @r#"
-    dashpot.toml:2:8: error: this rule has no limits
+    dashpot.toml:2:9: error: this rule has no limits
       |
     2 | name = "api"
-      |        ^^^^^
+      |         ^^^
       = write limits = ["100/min"], or tiers.free = ["60/min"]
     "#);
 }
@@ -105,10 +105,10 @@ fn two_limits_on_one_window_are_told() {
         name = "api"
         limits = ["60/min", "1000/day", "100/60s"]
     "#), @r#"
-    dashpot.toml:3:33: error: two limits on one window, `min`; the stricter is enough
+    dashpot.toml:3:34: error: two limits on one window, `min`; the stricter is enough
       |
     3 | limits = ["60/min", "1000/day", "100/60s"]
-      |                                 ^^^^^^^^^
+      |                                  ^^^^^^^
     "#);
 }
 
@@ -122,10 +122,10 @@ fn two_rules_of_one_name_are_told() {
         name = "api"
         limits = ["5/s"]
     "#), @r#"
-    dashpot.toml:5:8: error: there is a rule `api` already
+    dashpot.toml:5:9: error: there is a rule `api` already (line 2)
       |
     5 | name = "api"
-      |        ^^^^^
+      |         ^^^
     "#);
 }
 
@@ -139,10 +139,10 @@ fn two_rules_whose_counters_would_be_one_are_told() {
         name = "api-min"
         limits = ["5/s"]
     "#), @r#"
-    dashpot.toml:5:8: error: the rules `api-min` and `api` would both count as `api-min`; rename one
+    dashpot.toml:5:9: error: the rules `api-min` and `api` would both count as `api-min`; rename one
       |
     5 | name = "api-min"
-      |        ^^^^^^^^^
+      |         ^^^^^^^
     "#);
 }
 
@@ -154,10 +154,10 @@ fn a_burst_on_a_window_is_told() {
         limits = ["10/s burst 20"]
         algorithm = "fixed-window"
     "#), @r#"
-    dashpot.toml:3:11: error: `burst` is the capacity of a bucket; windows have none, and a queue sets its own
+    dashpot.toml:3:12: error: `burst` is the capacity of a bucket; windows have none, and a queue sets its own
       |
     3 | limits = ["10/s burst 20"]
-      |           ^^^^^^^^^^^^^^^
+      |            ^^^^^^^^^^^^^
     "#);
 }
 
@@ -170,10 +170,10 @@ fn a_burst_beside_a_queue_is_told() {
         algorithm = "leaky-bucket"
         queue = 5
     "#), @r#"
-    dashpot.toml:3:11: error: `burst` is the capacity of a bucket; windows have none, and a queue sets its own
+    dashpot.toml:3:12: error: `burst` is the capacity of a bucket; windows have none, and a queue sets its own
       |
     3 | limits = ["10/s burst 20"]
-      |           ^^^^^^^^^^^^^^^
+      |            ^^^^^^^^^^^^^
     "#);
 }
 
@@ -217,10 +217,10 @@ fn a_time_zone_without_a_calendar_is_told() {
         limits = ["10/s"]
         zone = "Europe/Berlin"
     "#), @r#"
-    dashpot.toml:4:8: error: a time zone goes with a fixed-window of whole days, weeks, months or years
+    dashpot.toml:4:9: error: a time zone goes with a fixed-window of whole days, weeks, months or years
       |
     4 | zone = "Europe/Berlin"
-      |        ^^^^^^^^^^^^^^^
+      |         ^^^^^^^^^^^^^
     "#);
 }
 
@@ -252,15 +252,15 @@ fn a_rate_is_no_number_of_permits() {
         limits = ["5 concurrent"]
         algorithm = "sliding-log"
     "#), @r#"
-    dashpot.toml:3:11: error: `10/s` does not fit concurrency: concurrency takes `N concurrent`, all others `N/WINDOW`
+    dashpot.toml:3:12: error: `10/s` does not fit concurrency: concurrency takes `N concurrent`, all others `N/WINDOW`
       |
     3 | limits = ["10/s"]
-      |           ^^^^^^
+      |            ^^^^
 
-    dashpot.toml:7:11: error: `5 concurrent` does not fit sliding-log: concurrency takes `N concurrent`, all others `N/WINDOW`
+    dashpot.toml:7:12: error: `5 concurrent` does not fit sliding-log: concurrency takes `N concurrent`, all others `N/WINDOW`
       |
     7 | limits = ["5 concurrent"]
-      |           ^^^^^^^^^^^^^^
+      |            ^^^^^^^^^^^^
     "#);
 }
 
@@ -272,10 +272,10 @@ fn a_log_that_would_remember_too_much_is_told() {
         limits = ["20k/day"]
         algorithm = "sliding-log"
     "#), @r#"
-    dashpot.toml:3:11: error: a sliding-log remembers each of its units, so it counts at most 10000; use sliding-window
+    dashpot.toml:3:12: error: a sliding-log remembers each of its units, so it counts at most 10000; use sliding-window
       |
     3 | limits = ["20k/day"]
-      |           ^^^^^^^^^
+      |            ^^^^^^^
     "#);
 }
 
@@ -291,10 +291,10 @@ fn a_log_that_would_remember_too_much_by_its_weight_is_told() {
         limits = ["2k/day"]
         algorithm = "sliding-log"
     "#), @r#"
-    dashpot.toml:7:11: error: with priority `critical` this is `20000/day`: a sliding-log remembers each of its units, so it counts at most 10000; use sliding-window
+    dashpot.toml:7:12: error: with priority `critical` this is `20000/day`: a sliding-log remembers each of its units, so it counts at most 10000; use sliding-window
       |
     7 | limits = ["2k/day"]
-      |           ^^^^^^^^
+      |            ^^^^^^
     "#);
 }
 
@@ -306,10 +306,10 @@ fn tiers_without_a_default_are_told() {
         tiers.basic = ["60/min"]
         tiers.pro = ["600/min"]
     "#), @r#"
-    dashpot.toml:2:8: error: who is on no tier gets which limits here?
+    dashpot.toml:2:9: error: who is on no tier gets which limits here?
       |
     2 | name = "api"
-      |        ^^^^^
+      |         ^^^
       = write default_tier = "basic" under [identity]
     "#);
 }
@@ -328,10 +328,10 @@ fn a_rule_without_the_default_tier_is_told() {
         tiers.basic = ["6/min"]
         tiers.pro = ["60/min"]
     "#), @r#"
-    dashpot.toml:8:8: error: this rule has no limits for the default tier `free`, only for basic, pro
+    dashpot.toml:8:9: error: this rule has no limits for the default tier `free`, only for basic, pro
       |
     8 | name = "uploads"
-      |        ^^^^^^^^^
+      |         ^^^^^^^
     "#);
 }
 

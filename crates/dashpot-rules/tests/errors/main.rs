@@ -9,6 +9,7 @@ mod files;
 mod identity;
 mod keys;
 mod limits;
+mod meant;
 mod rules;
 mod secrets;
 mod shape;

@@ -13,7 +13,7 @@ fn a_store_of_a_wrong_scheme_is_told_without_its_password() {
     "#,
     );
     assert!(!told.contains("hunter2"), "{told}");
-    assert_snapshot!(told, @"dashpot.toml:2:7: error: a store is a redis://, rediss://, redis-cluster:// or redis-sentinel:// URL");
+    assert_snapshot!(told, @"dashpot.toml:2:8: error: a store is a redis://, rediss://, redis-cluster:// or redis-sentinel:// URL");
 }
 
 #[test]
@@ -53,10 +53,10 @@ fn a_secret_that_is_listed_in_the_clear_is_not_told() {
     );
     assert!(!told.contains("hunter2"), "{told}");
     assert_snapshot!(told, @"
-    dashpot.toml:2:12: error: secrets are listed by their SHA-256, 64 digits
+    dashpot.toml:2:13: error: secrets are listed by their SHA-256, 64 digits
       = printf %s KEY | sha256sum
 
-    dashpot.toml:3:27: error: secrets are listed by their SHA-256, 64 digits
+    dashpot.toml:3:28: error: secrets are listed by their SHA-256, 64 digits
       = printf %s KEY | sha256sum
     ");
 }

@@ -59,7 +59,7 @@ fn unknown_keys_are_told_at_every_level() {
       |
     2 | ulr = "redis://localhost"
       | ^^^
-      = known here: url, deadline, on_error
+      = did you mean `url`?
 
     dashpot.toml:4:1: error: unknown key `maxkeys`
       |
@@ -73,10 +73,10 @@ fn unknown_keys_are_told_at_every_level() {
       | ^^^^^^^^^^^^^
       = did you mean `trusted_proxies`?
 
-    dashpot.toml:9:12: error: cannot read `no-such-file`: No such file or directory (os error 2)
+    dashpot.toml:9:13: error: cannot read `no-such-file`: No such file or directory (os error 2)
       |
     9 | key_file = "no-such-file"
-      |            ^^^^^^^^^^^^^^
+      |             ^^^^^^^^^^^^
 
     dashpot.toml:10:1: error: unknown key `audiance`
        |
@@ -101,10 +101,10 @@ fn unknown_keys_are_told_at_every_level() {
        | ^^^^^^
        = did you mean `weight`?
 
-    dashpot.toml:17:8: error: this rule has no limits
+    dashpot.toml:17:9: error: this rule has no limits
        |
     17 | name = "r"
-       |        ^^^
+       |         ^
        = write limits = ["100/min"], or tiers.free = ["60/min"]
 
     dashpot.toml:18:1: error: unknown key `limit`
@@ -160,17 +160,17 @@ fn other_types_than_wanted_are_told() {
     3 | deadline = 20
       |            ^^
 
-    dashpot.toml:5:12: error: expected a whole number, found a text
+    dashpot.toml:5:13: error: expected a whole number, found a text
       |
     5 | max_keys = "many"
-      |            ^^^^^^
+      |             ^^^^
 
-    dashpot.toml:7:10: error: expected true or false, found a text
+    dashpot.toml:7:11: error: expected true or false, found a text
       |
     7 | expose = "yes"
-      |          ^^^^^
+      |           ^^^
 
-    dashpot.toml:8:11: error: expected a header style, found true or false
+    dashpot.toml:8:11: error: expected one of ietf, draft-07, draft-06, x-ratelimit, none, found true or false
       |
     8 | styles = [true]
       |           ^^^^
@@ -185,10 +185,11 @@ fn other_types_than_wanted_are_told() {
     13 | name = 5
        |        ^
 
-    dashpot.toml:14:9: error: expected a table, found a text
+    dashpot.toml:14:10: error: expected a table, found a text
        |
     14 | match = "/login"
-       |         ^^^^^^^^
+       |          ^^^^^^
+       = write match = { path = "/login" }
 
     dashpot.toml:15:6: error: expected a fact, as in "ip", found a table
        |
@@ -214,6 +215,7 @@ fn other_types_than_wanted_are_told() {
        |
     19 | on_deny = 403
        |           ^^^
+       = write on_deny = { status = 403 }
     "#);
 }
 
@@ -246,10 +248,11 @@ fn words_that_are_none_of_a_few_are_told_with_those() {
         absent = "ignore"
         on_store_error = "Local"
     "#), @r#"
-    dashpot.toml:2:13: error: `open` is not what to do on an error; use allow, deny, local
+    dashpot.toml:2:13: error: `open` is not a choice here; use allow, deny, local
       |
     2 | on_error = "open"
       |             ^^^^
+      = did you mean `allow`?
 
     dashpot.toml:4:12: error: `x-rate-limit` is not a header style; use ietf, draft-07, draft-06, x-ratelimit, none
       |
@@ -263,12 +266,13 @@ fn words_that_are_none_of_a_few_are_told_with_those() {
       |              ^^^^^^^^^^^^
       = did you mean `token-bucket`?
 
-    dashpot.toml:9:11: error: `ignore` is not what to do without a fact; use share, skip, deny
+    dashpot.toml:9:11: error: `ignore` is not a choice here; use share, skip, deny
       |
     9 | absent = "ignore"
       |           ^^^^^^
+      = did you mean `skip`?
 
-    dashpot.toml:10:19: error: `Local` is not what to do on an error; use allow, deny, local
+    dashpot.toml:10:19: error: `Local` is not a choice here; use allow, deny, local
        |
     10 | on_store_error = "Local"
        |                   ^^^^^
@@ -286,12 +290,12 @@ fn negative_and_huge_numbers_are_told() {
         limits = ["5/s"]
         cost = 99999999999999999999
     "#), @"
-    dashpot.toml:2:12: error: expected a whole number that is not negative, found a number
+    dashpot.toml:2:12: error: -1 is negative
       |
     2 | max_keys = -1
       |            ^^
 
-    dashpot.toml:6:8: error: expected a whole number that is not negative, found a number
+    dashpot.toml:6:8: error: 99999999999999999999 is too large
       |
     6 | cost = 99999999999999999999
       |        ^^^^^^^^^^^^^^^^^^^^
@@ -332,10 +336,10 @@ fn numbers_that_are_no_weight_are_told() {
       |          ^^^
       = write a number above 0 with at most nine decimals, or "unlimited"
 
-    dashpot.toml:12:10: error: `infinite` is not a weight
+    dashpot.toml:12:11: error: `infinite` is not a weight
        |
     12 | weight = "infinite"
-       |          ^^^^^^^^^^
+       |           ^^^^^^^^
        = write a number above 0 with at most nine decimals, or "unlimited"
     "#);
 }
@@ -348,12 +352,12 @@ fn times_that_are_none_are_told() {
         [headers]
         jitter = "soon"
     "#), @r#"
-    dashpot.toml:2:16: error: `msecs` is not a unit of time; use s, min, h, day, week, month or year
+    dashpot.toml:2:16: error: `msecs` is not a unit of time; use ms, s, min or h
       |
     2 | deadline = "20 msecs"
       |                ^^^^^
 
-    dashpot.toml:4:11: error: `soon` is not a unit of time; use s, min, h, day, week, month or year
+    dashpot.toml:4:11: error: a number is missing here; write one and a unit, as in "20ms"
       |
     4 | jitter = "soon"
       |           ^^^^
@@ -416,7 +420,7 @@ fn a_key_written_twice_is_told() {
         limits = ["5/s"]
         limits = ["6/s"]
     "#), @r#"
-    dashpot.toml:4:1: error: duplicate key
+    dashpot.toml:4:1: error: `limits` is here already (line 3)
       |
     4 | limits = ["6/s"]
       | ^^^^^^
@@ -472,10 +476,10 @@ fn syntax_and_meaning_are_told_together() {
     4 | cost = = 3
       |          ^
 
-    dashpot.toml:6:8: error: this rule has no limits
+    dashpot.toml:6:9: error: this rule has no limits
       |
     6 | name = "other"
-      |        ^^^^^^^
+      |         ^^^^^
       = write limits = ["100/min"], or tiers.free = ["60/min"]
 
     dashpot.toml:7:1: error: unknown key `limit`
@@ -509,17 +513,18 @@ fn all_mistakes_are_told_at_once_in_the_order_of_lines() {
     3 | limits = ["0x5/s"]
       |             ^^
 
-    dashpot.toml:7:8: error: `pi` is not a fact; use ip, user, api_key, tier, method, path, host, or header:…, cookie:…, query:…, param:…, json:…, form:…, jwt:…, fact:…
+    dashpot.toml:7:8: error: `pi` is not a fact
       |
     7 | by = ["pi"]
       |        ^^
+      = did you mean `ip`?
 
-    dashpot.toml:11:19: error: `ietf` and `draft-07` write the same fields; choose one
+    dashpot.toml:11:20: error: `ietf` and `draft-07` write the same fields; choose one
        |
     11 | styles = ["ietf", "draft-07"]
-       |                   ^^^^^^^^^^
+       |                    ^^^^^^^^
 
-    dashpot.toml:14:13: error: `maybe` is not what to do on an error; use allow, deny, local
+    dashpot.toml:14:13: error: `maybe` is not a choice here; use allow, deny, local
        |
     14 | on_error = "maybe"
        |             ^^^^^

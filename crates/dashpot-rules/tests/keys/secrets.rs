@@ -102,7 +102,6 @@ fn a_secret_that_a_rule_asks_for_is_not_told() {
 }
 
 #[test]
-#[ignore = "bug: the debug form of rules and of the store's settings shows secrets they hold"]
 fn debugging_tells_no_secret() {
     let rules = RuleSet::parse(
         "[store]\nurl = 'redis://:hunter2@a'\n\
