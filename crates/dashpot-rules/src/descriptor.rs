@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 
 use crate::Fact;
+use crate::secret::presentable;
 
 /// The facts of one request. Facts are asked for one by one, and only those that a matching rule
 /// wants, so they may be found when they are asked for.
@@ -39,7 +41,7 @@ pub trait Descriptor {
 ///
 /// let facts = Facts::new().user("alice").tier("pro").set("tenant", "acme");
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     values: BTreeMap<Fact, String>,
     address: Option<IpAddr>,
@@ -95,6 +97,17 @@ impl Facts {
     #[must_use]
     pub fn get(&self, fact: &Fact) -> Option<&str> {
         self.values.get(fact).map(String::as_str)
+    }
+}
+
+impl fmt::Debug for Facts {
+    /// With secrets as hashes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |fact: &Fact, value: &str| {
+            presentable(fact, value.as_bytes().into()).escape_ascii().to_string()
+        };
+        let facts = self.values.iter().map(|(fact, value)| (fact.to_string(), show(fact, value)));
+        f.debug_map().entries(facts).finish()
     }
 }
 

@@ -158,8 +158,3 @@ pub use quota::{ParseQuotaError, Quota, Window, WindowError};
 pub use store::{KeyOperation, Reservation, Store, StoreError};
 pub use waiting::NotReady;
 pub use zone::{UnknownZone, Zone};
-
-/// The README's examples are tested with the others.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

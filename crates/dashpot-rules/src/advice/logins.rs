@@ -11,13 +11,14 @@ use crate::rule::Rule;
 
 /// Whether it looks like a place where secrets are guessed.
 fn is_login(condition: &Condition) -> bool {
-    const WORDS: [&str; 11] = [
-        "login", "signin", "sign-in", "sign_in", "password", "passwd", "auth", "token", "otp",
-        "2fa", "signup",
-    ];
+    const PARTS: [&str; 7] =
+        ["login", "signin", "sign-in", "sign_in", "password", "passwd", "signup"];
+    // Too short to stand for themselves within others: there are authors, and tokenizers.
+    const WORDS: [&str; 7] = ["auth", "oauth", "oauth2", "authenticate", "token", "otp", "2fa"];
     condition.paths.iter().any(|path| {
         let path = path.to_string().to_ascii_lowercase();
-        WORDS.iter().any(|word| path.contains(word))
+        let mut words = path.split(|c: char| !c.is_ascii_alphanumeric());
+        PARTS.iter().any(|part| path.contains(part)) || words.any(|word| WORDS.contains(&word))
     })
 }
 
