@@ -35,6 +35,8 @@ pub struct HttpDescriptor<'r> {
     uri: &'r Uri,
     headers: &'r HeaderMap,
     extensions: &'r Extensions,
+    /// What the application says.
+    told: Option<&'r Facts>,
     body: Option<&'r Bytes>,
     address: OnceCell<Option<ClientAddress<'r>>>,
     address_text: OnceCell<AddressText>,
@@ -52,6 +54,7 @@ impl<'r> HttpDescriptor<'r> {
             uri: original_uri(request),
             headers: request.headers(),
             extensions: request.extensions(),
+            told: request.extensions().get(),
             body,
             address: OnceCell::new(),
             address_text: OnceCell::new(),
@@ -62,11 +65,6 @@ impl<'r> HttpDescriptor<'r> {
 
     fn identity(&self) -> &'r Identity {
         self.rules.identity()
-    }
-
-    /// What the application said.
-    fn told(&self) -> Option<&'r Facts> {
-        self.extensions.get()
     }
 
     /// Who connected.
@@ -199,7 +197,7 @@ impl Descriptor for HttpDescriptor<'_> {
     }
 
     fn fact(&self, fact: &Fact) -> Option<Cow<'_, [u8]>> {
-        if let Some(told) = self.told()
+        if let Some(told) = self.told
             && let Some(value) = told.get(fact)
         {
             return Some(borrowed(value));
@@ -229,7 +227,7 @@ impl Descriptor for HttpDescriptor<'_> {
     }
 
     fn address(&self) -> Option<IpAddr> {
-        let told = self.told().and_then(Descriptor::address);
+        let told = self.told.and_then(Descriptor::address);
         told.or_else(|| Some(self.client()?.address))
     }
 

@@ -6,7 +6,7 @@ use super::HttpDescriptor;
 
 impl HttpDescriptor<'_> {
     pub(super) fn reason(&self, fact: &Fact) -> String {
-        if self.told().is_some_and(|told| told.get(fact).is_some()) {
+        if self.told.is_some_and(|told| told.get(fact).is_some()) {
             return "the application says so".to_owned();
         }
         let identity = self.identity();
