@@ -4,6 +4,7 @@ mod draft06;
 mod draft07;
 mod ietf;
 mod lines;
+mod memo;
 mod told;
 mod x_ratelimit;
 

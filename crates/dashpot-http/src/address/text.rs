@@ -42,20 +42,29 @@ pub fn address_text(address: IpAddr, ipv6_prefix: u8) -> AddressText {
     let mut text = Text::new();
     match mask(address, ipv6_prefix) {
         IpAddr::V4(address) => {
+            // In one piece: this is done for nearly every request.
+            let mut digits = [0; 15];
+            let mut room = digits.iter_mut();
+            let mut length = 0;
+            let mut push = |byte: u8| {
+                if let Some(place) = room.next() {
+                    *place = byte;
+                    length += 1;
+                }
+            };
             for (index, octet) in address.octets().into_iter().enumerate() {
                 if index > 0 {
-                    text.push(b".");
+                    push(b'.');
                 }
-                let digits = [octet / 100, octet / 10 % 10, octet % 10].map(|digit| b'0' + digit);
-                let leading = if octet >= 100 {
-                    0
-                } else if octet >= 10 {
-                    1
-                } else {
-                    2
-                };
-                text.push(digits.get(leading..).unwrap_or_default());
+                if octet >= 100 {
+                    push(b'0' + octet / 100);
+                }
+                if octet >= 10 {
+                    push(b'0' + octet / 10 % 10);
+                }
+                push(b'0' + octet % 10);
             }
+            text.push(digits.get(..length).unwrap_or_default());
         }
         IpAddr::V6(address) => {
             let _ = write!(text, "{address}"); // Writing to memory does not fail.

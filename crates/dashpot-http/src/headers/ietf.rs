@@ -2,7 +2,9 @@
 //! `RateLimit: "burst";r=50;t=30`.
 
 use dashpot::{Decision, PolicyStatus};
+use http::HeaderValue;
 
+use super::memo::remembered;
 use super::told::{applied, until_more, window};
 use super::{POLICY, RATELIMIT, Sink, Value, push_integer, remaining, set};
 use crate::Wait;
@@ -13,6 +15,22 @@ pub(super) fn describe(
     wait: &Wait,
     out: &mut impl Sink,
 ) {
+    if let Some(policies) = remembered(decision.statuses(), || policies(decision)) {
+        out.set(POLICY, policies);
+    }
+    let mut value = Value::new();
+    push_string(&mut value, status.policy().name());
+    value.push(b";r=");
+    push_integer(&mut value, remaining(decision, status));
+    if let Some(seconds) = until_more(status, wait, decision.is_allowed()) {
+        value.push(b";t=");
+        push_integer(&mut value, seconds);
+    }
+    set(RATELIMIT, &value, out);
+}
+
+/// What `RateLimit-Policy` says: every policy that applied.
+fn policies(decision: &Decision<'_>) -> Option<HeaderValue> {
     let mut value = Value::new();
     for status in applied(decision.statuses()) {
         if !value.is_empty() {
@@ -29,17 +47,7 @@ pub(super) fn describe(
             None => value.push(b";qu=\"concurrent-requests\""),
         }
     }
-    set(POLICY, &value, out);
-
-    let mut value = Value::new();
-    push_string(&mut value, status.policy().name());
-    value.push(b";r=");
-    push_integer(&mut value, remaining(decision, status));
-    if let Some(seconds) = until_more(status, wait, decision.is_allowed()) {
-        value.push(b";t=");
-        push_integer(&mut value, seconds);
-    }
-    set(RATELIMIT, &value, out);
+    HeaderValue::from_bytes(value.as_bytes()).ok()
 }
 
 /// Writes a name in quotation marks. What such a string cannot hold becomes a question mark.

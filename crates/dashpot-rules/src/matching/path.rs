@@ -153,15 +153,16 @@ fn normal_but(path: &str, needs_none: fn(u8) -> bool) -> Cow<'_, str> {
 
 fn is_normal(path: &str) -> bool {
     let bytes = path.as_bytes();
-    let is_odd = |(index, byte): (usize, &u8)| match byte {
-        b'%' => true,
-        // What begins with a dot might be `.` or `..`; it costs little to look.
-        b'/' => matches!(bytes.get(index + 1), Some(b'/' | b'.')),
-        // Written as it is, it is escaped on the wire.
-        byte => !byte.is_ascii_graphic(),
-    };
     let has_an_end = path.len() == 1 || bytes.last() != Some(&b'/');
-    (has_an_end || !path.starts_with('/')) && !bytes.iter().enumerate().any(is_odd)
+    (has_an_end || !path.starts_with('/'))
+        && bytes.iter().enumerate().all(|(index, byte)| match byte {
+            // What begins with a dot might be `.` or `..`; it costs little to look.
+            b'/' => !matches!(bytes.get(index + 1), Some(b'/' | b'.')),
+            b'%' => false,
+            // Written as it is, it is escaped on the wire.
+            b'!'..=b'~' => true,
+            _ => false,
+        })
 }
 
 /// Writes a part without escapes as it goes over the wire.
