@@ -10,6 +10,11 @@ use http_body::Body;
 /// nothing to do; but where a body was looked into, or is to be watched until it was sent, another
 /// takes its place. With hyper alone, box bodies before they come here:
 /// `map_request(|request: Request<Incoming>| request.map(BodyExt::boxed_unsync))`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot take the place of another body",
+    note = "bodies of axum and tonic can (features `axum`, `tonic`), and `UnsyncBoxBody`; \
+            box others with `http_body_util::BodyExt::boxed_unsync`"
+)]
 pub trait AnyBody: Body<Data = Bytes, Error: Send> + Send + Unpin + Sized + 'static {
     /// A body that is this one.
     fn hold<B>(body: B) -> Self

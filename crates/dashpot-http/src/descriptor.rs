@@ -4,6 +4,7 @@ mod why;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Once;
 
@@ -11,6 +12,7 @@ use bytes::Bytes;
 use dashpot_rules::{Claims, Descriptor, Fact, Facts, Identity, KeyHolder, RuleSet, TokenRefusal};
 use http::header::{AUTHORIZATION, HOST};
 use http::{Extensions, HeaderMap, Method, Request, Uri};
+use serde_json::Value;
 
 use crate::address::{AddressText, ClientAddress, address_text, client_address, is_trusted};
 use crate::fields::{self, ContentKind};
@@ -28,7 +30,6 @@ static NO_PEER: Once = Once::new();
 /// `user`, `api_key` and `tier` are there only if there is a reason to believe them: the application
 /// said so ([`Facts`] in the request's extensions), the key is in the key file, a token was verified,
 /// or the peer is a trusted proxy.
-#[derive(Debug)]
 pub struct HttpDescriptor<'r> {
     rules: &'r RuleSet,
     method: &'r Method,
@@ -38,6 +39,7 @@ pub struct HttpDescriptor<'r> {
     /// What the application says.
     told: Option<&'r Facts>,
     body: Option<&'r Bytes>,
+    document: OnceCell<Option<Value>>,
     address: OnceCell<Option<ClientAddress<'r>>>,
     address_text: OnceCell<AddressText>,
     holder: OnceCell<Option<&'r KeyHolder>>,
@@ -56,6 +58,7 @@ impl<'r> HttpDescriptor<'r> {
             extensions: request.extensions(),
             told: request.extensions().get(),
             body,
+            document: OnceCell::new(),
             address: OnceCell::new(),
             address_text: OnceCell::new(),
             holder: OnceCell::new(),
@@ -139,14 +142,23 @@ impl<'r> HttpDescriptor<'r> {
             Fact::Header(name) => header(self.headers, name),
             Fact::Cookie(name) => fields::cookie_field(self.headers, name).map(borrowed),
             Fact::Query(name) => fields::query_field(self.uri.query()?, name).map(bytes),
-            Fact::Json(name) if self.kind() == ContentKind::Json => {
-                fields::json_field(self.body?, name).map(|text| bytes(Cow::Owned(text)))
+            Fact::Json(name) => {
+                fields::json_field(self.document()?, name).map(|text| bytes(Cow::Owned(text)))
             }
             Fact::Form(name) if self.kind() == ContentKind::Form => {
                 fields::form_field(self.body?, name).map(|text| bytes(Cow::Owned(text)))
             }
             _ => None,
         }
+    }
+
+    /// The body, if it is JSON. Read once, however many fields are asked for.
+    fn document(&self) -> Option<&Value> {
+        let read = || {
+            let body = self.body.filter(|_| self.kind() == ContentKind::Json)?;
+            serde_json::from_slice(body).ok()
+        };
+        self.document.get_or_init(read).as_ref()
     }
 
     fn kind(&self) -> ContentKind {
@@ -187,6 +199,17 @@ impl<'r> HttpDescriptor<'r> {
     }
 }
 
+impl fmt::Debug for HttpDescriptor<'_> {
+    /// What everybody may know of it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (method, path) = (self.method, self.uri.path());
+        f.debug_struct("HttpDescriptor")
+            .field("method", method)
+            .field("path", &path)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Descriptor for HttpDescriptor<'_> {
     fn method(&self) -> &str {
         self.method.as_str()
@@ -199,13 +222,15 @@ impl Descriptor for HttpDescriptor<'_> {
     fn fact(&self, fact: &Fact) -> Option<Cow<'_, [u8]>> {
         if let Some(told) = self.told
             && let Some(value) = told.get(fact)
+            // An address is counted by its network, whoever says what it is.
+            && !(*fact == Fact::Ip && told.address().is_some())
         {
             return Some(borrowed(value));
         }
         let identity = self.identity();
         match fact {
             Fact::Ip => {
-                let address = self.client()?.address;
+                let address = self.address()?;
                 let write = || address_text(address, identity.ipv6_prefix);
                 Some(Cow::Borrowed(self.address_text.get_or_init(write).as_bytes()))
             }
@@ -215,13 +240,18 @@ impl Descriptor for HttpDescriptor<'_> {
             }
             Fact::Tier => {
                 let tier = self.believed(identity.tier.as_ref());
-                tier.or_else(|| self.holder()?.tier.as_deref().map(borrowed))
+                let tier = tier.or_else(|| self.holder()?.tier.as_deref().map(borrowed));
+                tier.or_else(|| identity.default_tier.as_deref().map(borrowed))
             }
             Fact::ApiKey => match self.holder() {
                 Some(_) => self.raw(identity.api_key.as_ref()?),
                 None => self.believed(identity.api_key.as_ref()),
             },
             Fact::Jwt(claim) => self.claim(claim),
+            Fact::Json(_) | Fact::Form(_) => {
+                let folded = fields::fold(&String::from_utf8_lossy(&self.raw(fact)?))?;
+                Some(Cow::Owned(folded.into_bytes()))
+            }
             _ => self.raw(fact),
         }
     }

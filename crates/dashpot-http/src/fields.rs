@@ -66,26 +66,25 @@ pub(crate) fn cookie_field<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h
     (!value.is_empty()).then_some(value)
 }
 
-/// A field of a JSON body, folded; `a.b` is the field `b` of `a`. The last of that name, as most
+/// A field of a JSON body; `a.b` is the field `b` of `a`. The last of that name, as most
 /// servers read it.
 ///
 /// Texts, numbers and booleans are fields; `null`, lists and objects are not. A name with a dot in
 /// it is out of reach: if `a.b` could be both, a caller would send both, one for the limit and the
 /// other for the server.
-pub(crate) fn json_field(body: &[u8], path: &str) -> Option<String> {
-    let document = serde_json::from_slice::<Value>(body).ok()?;
-    let field = path.split('.').try_fold(&document, |value, name| value.as_object()?.get(name))?;
+pub(crate) fn json_field(document: &Value, path: &str) -> Option<String> {
+    let field = path.split('.').try_fold(document, |value, name| value.as_object()?.get(name))?;
     match field {
-        Value::String(text) => fold(text),
+        Value::String(text) => (!text.is_empty()).then(|| text.clone()),
         Value::Number(number) => Some(plain_number(number)),
         Value::Bool(truth) => Some(truth.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }
 
-/// A field of a form, folded, if it has one value.
+/// A field of a form, if it has one value.
 pub(crate) fn form_field(body: &[u8], name: &str) -> Option<String> {
-    fold(&pair(body, name)?)
+    pair(body, name).map(Cow::into_owned).filter(|value| !value.is_empty())
 }
 
 /// Some servers read the first of several values, some the last: if either counted, a caller would
@@ -98,8 +97,9 @@ fn pair<'b>(encoded: &'b [u8], name: &str) -> Option<Cow<'b, str>> {
 }
 
 /// One spelling for what most servers take as one: to a login, ` Alice@x.com` is `alice@x.com`.
-/// Otherwise each spelling would have a limit of its own.
-fn fold(text: &str) -> Option<String> {
+/// Otherwise each spelling would have a limit of its own. For what is counted and listed by; what says
+/// who somebody is, as keys do, is left as it is.
+pub(crate) fn fold(text: &str) -> Option<String> {
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_lowercase())
 }

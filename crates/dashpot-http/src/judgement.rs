@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dashpot::Store;
-use dashpot_rules::{Refusal, RuleSet, Ruling};
+use dashpot_rules::{Pending, Refusal, RuleSet, Ruling};
 use http::header::{CONTENT_TYPE, ORIGIN};
 use http::{HeaderMap, Response};
 use http_body_util::{BodyExt, Full};
@@ -29,7 +29,7 @@ pub(crate) struct Sequel<St: Store + 'static> {
     /// How long a queue holds it.
     pub(crate) delay: Duration,
     lines: Lines,
-    charges: Option<Box<Charges<St>>>,
+    charges: Vec<Charges<St>>,
 }
 
 impl<St: Store + 'static> Judgement<St> {
@@ -46,7 +46,7 @@ impl<St: Store + 'static> Judgement<St> {
         let mut sequel = Sequel {
             delay: Duration::ZERO,
             lines: Lines::default(),
-            charges: Charges::of(ruling, shared),
+            charges: Vec::from_iter(Charges::of(ruling.take_pending(), shared)),
         };
         if let Some(decision) = ruling.decision() {
             sequel.delay = decision.delay();
@@ -59,14 +59,20 @@ impl<St: Store + 'static> Judgement<St> {
 }
 
 impl<St: Store + 'static> Sequel<St> {
+    /// Adds what else is to be settled.
+    pub(crate) fn charge(&mut self, pending: Vec<Pending<'_>>, shared: &Arc<Shared<St>>) {
+        self.charges.extend(Charges::of(pending, shared));
+    }
+
     /// Settles what the response says, and tells how the caller stands.
     pub(crate) fn finish<B: AnyBody>(self, mut response: Response<B>) -> Response<B> {
         self.lines.write(response.headers_mut());
-        let Some(charges) = self.charges else { return response };
-        match charges.settle(&response) {
-            Some(permits) => response.map(|body| B::hold(ResponseBody::new(body, permits))),
-            None => response,
+        for charges in self.charges {
+            if let Some(permits) = charges.settle(&response) {
+                response = response.map(|body| B::hold(ResponseBody::new(body, permits)));
+            }
         }
+        response
     }
 }
 

@@ -13,9 +13,7 @@ use crate::RateLimit;
 ///
 /// ```
 /// use axum::{Router, routing::get};
-/// use dashpot::MemoryStore;
-/// use dashpot_http::RateLimitLayer;
-/// use dashpot_rules::RuleSet;
+/// use dashpot_http::{MemoryStore, RateLimitLayer, RuleSet};
 ///
 /// # fn main() -> Result<(), dashpot_rules::RuleErrors> {
 /// let rules = RuleSet::parse(r#"

@@ -2,9 +2,7 @@
 //!
 //! ```
 //! use axum::{Router, routing::get};
-//! use dashpot::MemoryStore;
-//! use dashpot_http::RateLimitLayer;
-//! use dashpot_rules::RuleSet;
+//! use dashpot_http::{MemoryStore, RateLimitLayer, RuleSet};
 //!
 //! # fn app() -> Result<Router, dashpot_rules::RuleErrors> {
 //! let rules = RuleSet::parse(r#"
@@ -31,11 +29,11 @@
 //! say who connected: axum by `into_make_service_with_connect_info::<SocketAddr>()`, tonic by itself
 //! (feature `tonic`), others by a [`Peer`] in the request's extensions.
 //!
-//! An application that knows its users says so: it puts [`Facts`](dashpot_rules::Facts) into the
-//! request's extensions, in a layer outside of this one.
+//! An application that knows its users says so: it puts [`Facts`] into the request's extensions, in a
+//! layer outside of this one.
 //!
 //! ```
-//! # use dashpot_rules::Facts;
+//! # use dashpot_http::Facts;
 //! # let mut request = http::Request::new(());
 //! request.extensions_mut().insert(Facts::new().user("alice").tier("pro"));
 //! ```
@@ -90,6 +88,10 @@ pub use retry_after::RetryAfter;
 pub use service::RateLimit;
 pub use settle::Used;
 pub use wait::Wait;
+
+/// What most users of the layer need besides.
+pub use dashpot::MemoryStore;
+pub use dashpot_rules::{Facts, LiveRules, RuleSet};
 
 /// The README's examples are tested with the others.
 #[cfg(doctest)]

@@ -120,8 +120,14 @@ impl<St: Store + 'static> Shared<St> {
             request = Request::from_parts(parts, B::hold(body));
         }
         let plan = selection.plan(&HttpDescriptor::new(&rules, &request, peeked.as_ref()));
-        let mut ruling = plan.decide(&self.store, &self.local).await;
-        (Judgement::of(&mut ruling, &rules, request.headers(), self), request)
+        let mut ruling = plan.enforce(&self.store, &self.local).await;
+        // First, so that permits are given back if nobody waits for the rest.
+        let mut judgement = Judgement::of(&mut ruling, &rules, request.headers(), self);
+        let rehearsed = plan.rehearse(&self.store, &ruling).await;
+        if let Judgement::Serve(sequel) = &mut judgement {
+            sequel.charge(rehearsed, self);
+        }
+        (judgement, request)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use dashpot::{Cost, Reservation, Store, StoreError};
-use dashpot_rules::{Pending, Ruling, Settle};
+use dashpot_rules::{Pending, Settle};
 use http::Response;
 
 use crate::layer::Shared;
@@ -32,9 +32,8 @@ struct Charge {
 }
 
 impl<St: Store + 'static> Charges<St> {
-    /// What this ruling leaves to be settled. Mostly nothing.
-    pub(crate) fn of(ruling: &mut Ruling<'_>, shared: &Arc<Shared<St>>) -> Option<Box<Self>> {
-        let all = ruling.take_pending();
+    /// What is to be settled. Mostly nothing.
+    pub(crate) fn of(all: Vec<Pending<'_>>, shared: &Arc<Shared<St>>) -> Option<Self> {
         if all.is_empty() {
             return None;
         }
@@ -48,7 +47,7 @@ impl<St: Store + 'static> Charges<St> {
         let shared = shared.clone();
         let permits =
             if held.is_empty() { None } else { Some(Permits { held, shared: shared.clone() }) };
-        Some(Box::new(Self { pending, permits, shared }))
+        Some(Self { pending, permits, shared })
     }
 
     /// Settles what the response says, and keeps what is held until it was sent.

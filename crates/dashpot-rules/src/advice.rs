@@ -12,7 +12,7 @@ use crate::Fact;
 use crate::config::Config;
 use crate::matching::Condition;
 use crate::problem::Problems;
-use crate::rule::{Enforced, Priority, Rule};
+use crate::rule::{Absent, Enforced, Priority, Rule};
 use crate::set::RuleSet;
 use crate::source::Span;
 use crate::weight::Weight;
@@ -37,6 +37,7 @@ pub(crate) fn advise(set: &RuleSet, config: &Config, problems: &mut Problems) {
         stampedes,
         keys_of_the_callers_choice,
         weights::weights_of_the_callers_choice,
+        trust::lists_of_the_callers_choice,
         trust::nobody_is_believed,
         trust::everybody_is_believed,
         never_reached,
@@ -159,7 +160,11 @@ fn keys_of_the_callers_choice(case: &Case<'_>, problems: &mut Problems) {
         let Some(fact) = chosen else { continue };
         let bounds = |other: &&Rule| {
             let firm = |fact: &Fact| !is_chosen(fact, &other.condition);
-            !other.by.is_empty() && other.facts().all(firm)
+            let denies = other.policies().any(|policy| !policy.quota().is_unlimited());
+            denies
+                && other.absent != Absent::Skip
+                && !other.by.is_empty()
+                && other.facts().all(firm)
         };
         if !case.enforced().filter(bounds).any(|other| other.condition.covers(&rule.condition)) {
             let message = format!(

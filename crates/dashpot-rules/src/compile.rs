@@ -32,13 +32,21 @@ pub(crate) struct Compiler<'c> {
     pub(crate) files: Vec<Seen>,
     /// Whether something says how to verify tokens.
     pub(crate) has_tokens: bool,
+    /// Facts that are told in the body, because the identity says so.
+    pub(crate) in_body: Vec<Fact>,
 }
 
 pub(crate) fn compile(sources: Vec<Source>, directory: &Path) -> Result<RuleSet, RuleErrors> {
     let mut problems = Problems::default();
     let config = Config::read(&sources, &mut problems);
-    let mut compiler =
-        Compiler { sources, directory, problems, files: Vec::new(), has_tokens: false };
+    let mut compiler = Compiler {
+        sources,
+        directory,
+        problems,
+        files: Vec::new(),
+        has_tokens: false,
+        in_body: Vec::new(),
+    };
     let set = compiler.rule_set(&config);
     match compiler.problems.conclude(&compiler.sources) {
         Ok(advice) => Ok(RuleSet { advice, files: compiler.files, ..set }),
@@ -53,6 +61,8 @@ impl Compiler<'_> {
     fn rule_set(&mut self, config: &Config) -> RuleSet {
         let store = self.store(config.store.as_ref());
         let (identity, tokens) = self.identity(config.identity.as_ref());
+        let in_body = |fact: &Fact| identity.is_in_body(fact);
+        self.in_body = [Fact::User, Fact::ApiKey, Fact::Tier].into_iter().filter(in_body).collect();
         let priorities = self.priorities(config.priorities());
         let mut rules = Vec::new();
         let mut names = Names::default();
@@ -255,7 +265,8 @@ impl Compiler<'_> {
     /// particular.
     fn known_before_the_body(&mut self, fact: &Fact, span: &Span) {
         self.available(fact, span);
-        if fact.is_in_body() || matches!(fact, Fact::Param(_)) {
+        let in_body = fact.is_in_body() || self.in_body.contains(fact);
+        if in_body || matches!(fact, Fact::Param(_)) {
             let message = format!("`{fact}` is not known when rules are matched; use it in `by`");
             self.error(span, message);
         }

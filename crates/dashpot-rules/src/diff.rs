@@ -1,5 +1,7 @@
 //! What changes from one rule file to another, in words.
 
+use std::collections::HashMap;
+
 use dashpot::Policy;
 
 use crate::RuleSet;
@@ -21,13 +23,14 @@ use crate::rule::Rule;
 #[must_use]
 pub fn diff(before: &RuleSet, after: &RuleSet) -> Vec<String> {
     let mut lines = Vec::new();
+    let (old, new) = (by_name(before), by_name(after));
     for rule in &before.rules {
-        if !after.rules.iter().any(|other| other.name == rule.name) {
+        if !new.contains_key(rule.name.as_str()) {
             lines.push(format!("rule `{}` is gone: {}", rule.name, in_short(rule)));
         }
     }
     for rule in &after.rules {
-        match before.rules.iter().find(|other| other.name == rule.name) {
+        match old.get(rule.name.as_str()) {
             None => lines.push(format!("rule `{}` is new: {}", rule.name, in_short(rule))),
             Some(known) => compare(known, rule, &mut lines),
         }
@@ -46,6 +49,10 @@ pub fn diff(before: &RuleSet, after: &RuleSet) -> Vec<String> {
     section("[allow]", before.allow != after.allow);
     section("[block]", before.block != after.block);
     lines
+}
+
+fn by_name(set: &RuleSet) -> HashMap<&str, &Rule> {
+    set.rules.iter().map(|rule| (rule.name.as_str(), rule)).collect()
 }
 
 /// What it is about, by what, and how much.

@@ -53,6 +53,7 @@ pub struct ExplainedRule {
 impl Explanation {
     pub(crate) fn of(set: &RuleSet, request: &impl Descriptor) -> Self {
         let selection = set.select(request);
+        let path = selection.path.as_deref().unwrap_or_else(|| request.path());
         let plan = selection.plan(request);
         let verdict = match plan.refusal() {
             Some(Refusal::Blocked(fact)) => Some(format!("refused: {fact} is on the block list")),
@@ -60,7 +61,7 @@ impl Explanation {
                 Some(format!("refused: rule `{}` insists on {}", rule.name, rule.by_summary()))
             }
             Some(Refusal::Limited(_) | Refusal::Unavailable(_)) => None, // Not before it is decided.
-            None => match (set.allow.find(request), selection.priority) {
+            None => match (set.allow.find(request, path), selection.priority) {
                 (Some(fact), _) => Some(format!("allowed: {fact} is on the allow list")),
                 (None, Some(first)) if first.weight == Weight::Unlimited => {
                     Some(format!("allowed: priority `{}` is unlimited", first.name))

@@ -69,7 +69,7 @@ mod weight;
 pub use describe::{HeaderStyle, Headers, OnDeny};
 pub use descriptor::{Descriptor, Facts};
 pub use diff::diff;
-pub use explain::Explanation;
+pub use explain::{ExplainedFact, ExplainedRule, Explanation};
 pub use fact::{Fact, ParseFactError};
 pub use identity::{Identity, KeyHolder, Keys, Trust};
 pub use live::{LiveRules, Reload, Watch};

@@ -1,5 +1,6 @@
 //! Who is never limited, and who is always refused.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::net::IpAddr;
 
@@ -16,15 +17,19 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// The fact by which the request is on the list, if it is.
-    pub(crate) fn find(&self, request: &impl Descriptor) -> Option<&Fact> {
+    /// The fact by which the request is on the list, if it is. The path is a normal one.
+    pub(crate) fn find(&self, request: &impl Descriptor, path: &str) -> Option<&Fact> {
         if !self.networks.is_empty()
             && request.address().is_some_and(|address| self.networks.contains(address))
         {
             return Some(&Fact::Ip);
         }
         let listed = |(fact, values): &&(Fact, HashSet<Vec<u8>>)| {
-            let Some(value) = request.fact(fact) else { return false };
+            let value = match fact {
+                Fact::Path => Some(Cow::Borrowed(path.as_bytes())),
+                _ => request.fact(fact),
+            };
+            let Some(value) = value else { return false };
             if fact.is_secret() {
                 values.contains(hexadecimal(&value).as_bytes())
             } else {

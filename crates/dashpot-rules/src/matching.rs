@@ -9,7 +9,7 @@ mod path;
 pub(crate) use host::HostPattern;
 pub(crate) use index::Index;
 pub(crate) use method::{MethodName, Methods};
-pub(crate) use path::{PathPattern, normal};
+pub(crate) use path::{PathPattern, normal, unresolved};
 
 use crate::{Descriptor, Fact};
 

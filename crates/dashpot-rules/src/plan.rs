@@ -19,6 +19,8 @@ pub struct Plan<'r> {
     pub(crate) asks: SmallVec<[Ask<'r>; 2]>,
     /// All keys, one after another.
     keys: KeyBuf,
+    /// Rules that only count, and would refuse a request that lacks what this one does.
+    lacking: Vec<&'r Rule>,
 }
 
 /// What one rule asks.
@@ -46,34 +48,46 @@ pub enum Refusal<'r> {
 impl<'r> Plan<'r> {
     pub(crate) fn new(selection: &Selection<'r>, request: &impl Descriptor) -> Self {
         let set = selection.set;
-        let mut plan = Self { refusal: None, asks: SmallVec::new(), keys: KeyBuf::new() };
-        if let Some(fact) = set.block.find(request) {
+        let mut plan =
+            Self { refusal: None, asks: SmallVec::new(), keys: KeyBuf::new(), lacking: Vec::new() };
+        let path = selection.path.as_deref().unwrap_or_else(|| request.path());
+        if let Some(fact) = set.block.find(request, path) {
             plan.refusal = Some(Refusal::Blocked(fact));
             return plan;
         }
         let unlimited = selection.priority.is_some_and(|first| first.weight == Weight::Unlimited);
-        if selection.rules.is_empty() || unlimited || set.allow.find(request).is_some() {
+        if selection.rules.is_empty() || unlimited || set.allow.find(request, path).is_some() {
             return plan;
         }
-        let path = selection.path.as_deref().unwrap_or_else(|| request.path());
         let wants_tier = selection.rules.iter().any(|rule| rule.has_tiers());
         let tier = if wants_tier { request.fact(&Fact::Tier) } else { None };
         let default_tier = set.identity.default_tier.as_deref();
         for &rule in &selection.rules {
             let start = plan.keys.as_key().as_bytes().len();
+            let Some(limits) = rule.tier(tier.as_deref(), default_tier) else { continue };
             match rule.cut(request, path, &mut plan.keys) {
-                Cut::Whole | Cut::Shared => {}
+                Cut::Whole(true) | Cut::Shared(true) => {}
+                // Who is known goes on with what was used in another tier. Those who share a key
+                // because nobody knows them are not one caller that changes its tier all the time.
+                Cut::Whole(false) | Cut::Shared(false) => {
+                    if let Some(tier) = &limits.name {
+                        plan.keys.push("tier").push(tier);
+                    }
+                }
                 Cut::Skip => continue,
-                Cut::Deny if plan.refusal.is_none() && rule.is_enforced(&[]) => {
-                    plan.refusal = Some(Refusal::Absent(rule));
+                Cut::Deny => {
+                    if rule.is_enforced(&[]) {
+                        plan.refusal = plan.refusal.or(Some(Refusal::Absent(rule)));
+                    } else {
+                        plan.lacking.push(rule);
+                    }
                     continue;
                 }
-                Cut::Deny => continue,
             }
             let all = plan.keys.as_key().as_bytes();
             let key = start..all.len();
             let enforced = rule.is_enforced(all.get(key.clone()).unwrap_or_default());
-            let policies = rule.policies_of(tier.as_deref(), default_tier, selection.priority);
+            let policies = limits.policies(selection.priority);
             plan.asks.push(Ask { rule, policies, key, enforced });
         }
         plan
@@ -111,29 +125,25 @@ impl<'r> Plan<'r> {
         ask.policies.iter().map(move |policy| Check::new(policy, key).cost(cost))
     }
 
-    /// Asks: all that are enforced pass together, or none is charged. `local` stands in for a store
-    /// that cannot answer, where a rule says so.
+    /// Asks: all that are enforced pass together, or none is charged; then those that only count.
+    /// `local` stands in for a store that cannot answer, where a rule says so.
     pub async fn decide<S: Store>(&self, store: &S, local: &MemoryStore) -> Ruling<'r> {
-        let mut ruling = Ruling { refusal: self.refusal, ..Ruling::default() };
-        if ruling.refusal.is_some() {
+        let mut ruling = self.enforce(store, local).await;
+        ruling.pending.extend(self.rehearse(store, &ruling).await);
+        ruling
+    }
+
+    /// Asks those that are enforced: the first half of [`decide`](Self::decide), for who has to hold
+    /// what was charged while the second is waited for.
+    pub async fn enforce<S: Store>(&self, store: &S, local: &MemoryStore) -> Ruling<'r> {
+        let mut ruling = Ruling::default();
+        if self.is_refused(&mut ruling) {
             return ruling;
         }
         let checks = self.gather(|_| true);
         if !checks.is_empty() {
-            match store.decide(&checks).await {
-                Ok(decision) => {
-                    ruling.decision = Some(decision);
-                    self.conclude(&checks, false, &mut ruling);
-                }
-                Err(error) => {
-                    self.go_without(&error, local, &mut ruling);
-                    // To be asked again would take its time again.
-                    return ruling;
-                }
-            }
-        }
-        if ruling.refusal.is_none() {
-            self.rehearse(store, &mut ruling).await;
+            let answer = store.decide(&checks).await;
+            self.take(answer, &checks, local, &mut ruling);
         }
         ruling
     }
@@ -147,24 +157,47 @@ impl<'r> Plan<'r> {
         // Not returned, because it is long: to move it takes longer than to decide.
         ruling: &mut Ruling<'r>,
     ) -> bool {
-        ruling.refusal = self.refusal;
-        if ruling.refusal.is_some() || self.asks.is_empty() {
-            return true;
-        }
         // Those that only count are asked one after another: they can take their time.
-        if self.asks.iter().any(|ask| !ask.enforced) {
+        if !self.lacking.is_empty() || self.asks.iter().any(|ask| !ask.enforced) {
             return false;
         }
-        let checks = self.gather(|_| true);
-        match store.decide_at_once(&checks) {
-            None => return false,
-            Some(Ok(decision)) => {
-                ruling.decision = Some(decision);
-                self.conclude(&checks, false, ruling);
-            }
-            Some(Err(error)) => self.go_without(&error, local, ruling),
+        if self.is_refused(ruling) || self.asks.is_empty() {
+            return true;
         }
+        let checks = self.gather(|_| true);
+        let Some(answer) = store.decide_at_once(&checks) else { return false };
+        self.take(answer, &checks, local, ruling);
         true
+    }
+
+    /// Whether it is refused whatever was counted.
+    fn is_refused(&self, ruling: &mut Ruling<'r>) -> bool {
+        ruling.refusal = self.refusal;
+        if let Some(Refusal::Absent(rule)) = self.refusal {
+            rule.tally.deny();
+        }
+        self.refusal.is_some()
+    }
+
+    /// Takes the store's answer on these checks, or does without.
+    fn take(
+        &self,
+        answer: Result<Decision<'r>, StoreError>,
+        checks: &[Check<'r, '_>],
+        local: &MemoryStore,
+        ruling: &mut Ruling<'r>,
+    ) {
+        match answer {
+            Ok(decision) => {
+                ruling.decision = Some(decision);
+                self.conclude(checks, false, ruling);
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the store did not answer");
+                ruling.is_failed = true;
+                self.go_without(local, ruling);
+            }
+        }
     }
 
     /// Draws the conclusions of the decision on these checks.
@@ -181,11 +214,12 @@ impl<'r> Plan<'r> {
         }
         let denier = decision.denier().map(PolicyStatus::policy);
         for ask in self.asks.iter().filter(|ask| ask.enforced) {
-            let mine = |policy: &Policy| ask.policies.iter().any(|own| std::ptr::eq(own, policy));
+            let mine = |policy: &Policy| ask.policies.contains(policy);
             if decision.denied().any(|status| mine(status.policy())) {
                 ask.rule.tally.deny();
             }
-            if denier.is_some_and(mine) {
+            // A denial is one, whatever policy the store says it is about.
+            if ruling.refusal.is_none() || denier.is_some_and(mine) {
                 ruling.refusal = Some(Refusal::Limited(ask.rule));
             }
         }
@@ -199,10 +233,7 @@ impl<'r> Plan<'r> {
         local: bool,
         pending: &mut Vec<Pending<'r>>,
     ) {
-        let owner = self
-            .asks
-            .iter()
-            .find(|ask| ask.policies.iter().any(|own| std::ptr::eq(own, check.policy)));
+        let owner = self.asks.iter().find(|ask| ask.policies.contains(check.policy));
         if let Some(Ask { rule, .. }) = owner
             && *rule.settle() != Settle::Never
             && let Some(reservation) = check.reservation(decision)
@@ -212,8 +243,7 @@ impl<'r> Plan<'r> {
     }
 
     /// What each rule says should be done when the store cannot answer.
-    fn go_without(&self, error: &StoreError, local: &MemoryStore, ruling: &mut Ruling<'r>) {
-        tracing::debug!(%error, "the store did not answer");
+    fn go_without(&self, local: &MemoryStore, ruling: &mut Ruling<'r>) {
         let enforced = || self.asks.iter().filter(|ask| ask.enforced);
         let strict = enforced().find(|ask| ask.rule.on_store_error == OnStoreError::Deny);
         if let Some(ask) = strict {
@@ -227,23 +257,33 @@ impl<'r> Plan<'r> {
         }
     }
 
-    /// Asks the rules that only count. They are charged if everything enforced passed and they do.
-    async fn rehearse<S: Store>(&self, store: &S, ruling: &mut Ruling<'r>) {
+    /// Asks the rules that only count: the second half of [`decide`](Self::decide). They are charged
+    /// if everything enforced passed and they do; gives what of that is to be settled.
+    pub async fn rehearse<S: Store>(&self, store: &S, ruling: &Ruling<'r>) -> Vec<Pending<'r>> {
+        let mut pending = Vec::new();
+        // A store that did not answer would take its time again.
+        if ruling.refusal.is_some() || ruling.is_failed {
+            return pending;
+        }
+        for rule in &self.lacking {
+            rule.tally.would_deny();
+        }
         for ask in self.asks.iter().filter(|ask| !ask.enforced) {
             let checks: SmallVec<[Check<'r, '_>; 4]> = self.checks_of(ask).collect();
             match store.decide(&checks).await {
                 Ok(decision) if decision.is_allowed() => {
                     for check in &checks {
-                        self.remember(check, &decision, false, &mut ruling.pending);
+                        self.remember(check, &decision, false, &mut pending);
                     }
                 }
                 Ok(_) => ask.rule.tally.would_deny(),
                 Err(error) => {
                     tracing::debug!(%error, "the store did not answer");
-                    return;
+                    break;
                 }
             }
         }
+        pending
     }
 }
 
@@ -254,6 +294,8 @@ pub struct Ruling<'r> {
     refusal: Option<Refusal<'r>>,
     decision: Option<Decision<'r>>,
     pending: Vec<Pending<'r>>,
+    /// Whether the store could not answer.
+    is_failed: bool,
 }
 
 /// Something that was charged and is to be settled.

@@ -102,6 +102,18 @@ pub(crate) struct Tier {
     pub(crate) weighted: Vec<OnceLock<Vec<Policy>>>,
 }
 
+impl Tier {
+    /// Its policies, with the weight of this priority.
+    pub(crate) fn policies(&self, priority: Option<&Priority>) -> &[Policy] {
+        let Some(priority) = priority else { return &self.policies };
+        let Some(weighted) = self.weighted.get(priority.number) else { return &self.policies };
+        weighted.get_or_init(|| {
+            // What cannot be built with this weight is found when the file is read.
+            self.limits.iter().filter_map(|limit| limit.weighed(priority).build().ok()).collect()
+        })
+    }
+}
+
 /// What came of a rule since it was loaded, carried over when it is loaded again.
 #[derive(Debug, Default)]
 pub struct Tally {
@@ -170,41 +182,26 @@ impl Rule {
         self.tiers.first().is_some_and(|tier| tier.name.is_some())
     }
 
-    /// The policies of this tier, or of the default one, with the weight of this priority.
-    pub(crate) fn policies_of(
-        &self,
-        tier: Option<&[u8]>,
-        default_tier: Option<&str>,
-        priority: Option<&Priority>,
-    ) -> &[Policy] {
+    /// This tier, or the default one.
+    pub(crate) fn tier(&self, tier: Option<&[u8]>, default_tier: Option<&str>) -> Option<&Tier> {
         let find = |name: &[u8]| {
             self.tiers.iter().find(|tier| tier.name.as_ref().is_some_and(|n| n.as_bytes() == name))
         };
-        let tier = match tier.and_then(find).or_else(|| find(default_tier?.as_bytes())) {
-            Some(tier) => tier,
-            // Everybody's; or a tier nobody has heard of, which is the first there is.
-            None => match self.tiers.first() {
-                Some(tier) => tier,
-                None => return &[],
-            },
-        };
-        let Some(priority) = priority else { return &tier.policies };
-        let Some(weighted) = tier.weighted.get(priority.number) else { return &tier.policies };
-        weighted.get_or_init(|| {
-            // What cannot be built with this weight is found when the file is read.
-            tier.limits.iter().filter_map(|limit| limit.weighed(priority).build().ok()).collect()
-        })
+        let found = tier.and_then(find).or_else(|| find(default_tier?.as_bytes()));
+        // Everybody's; or a tier nobody has heard of, which is the first there is.
+        found.or_else(|| self.tiers.first())
     }
 
     /// Cuts the key. `None` if a fact is missing and the rule does without such requests.
     pub(crate) fn cut(&self, request: &impl Descriptor, path: &str, key: &mut KeyBuf) -> Cut {
-        let mut whole = true;
+        let (mut whole, mut knows_whom) = (true, false);
         for alternatives in &self.by {
             let found = alternatives
                 .iter()
                 .find_map(|named| self.value(&named.fact, request, path).map(|v| (named, v)));
             match found {
                 Some((named, value)) => {
+                    knows_whom |= matches!(named.fact, Fact::User | Fact::ApiKey);
                     key.push(&named.name).push(shown(named.is_secret, value));
                 }
                 None => {
@@ -215,8 +212,8 @@ impl Rule {
             }
         }
         match self.absent {
-            _ if whole => Cut::Whole,
-            Absent::Share => Cut::Shared,
+            _ if whole => Cut::Whole(knows_whom),
+            Absent::Share => Cut::Shared(knows_whom),
             Absent::Skip => Cut::Skip,
             Absent::Deny => Cut::Deny,
         }
@@ -255,10 +252,10 @@ impl Rule {
 /// What came of cutting a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Every fact is there.
-    Whole,
+    /// Every fact is there; whether one of them says who it is.
+    Whole(bool),
     /// Something is missing, and shared with all who miss it.
-    Shared,
+    Shared(bool),
     /// The rule does not apply.
     Skip,
     /// The request is refused.

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::lists::Lists;
 use crate::live::Seen;
-use crate::matching::{Index, normal};
+use crate::matching::{Index, normal, unresolved};
 use crate::plan::Plan;
 use crate::problem::{Problem, RuleErrors};
 use crate::rule::{OnStoreError, Priority, Rule};
@@ -159,8 +159,15 @@ impl RuleSet {
         let (method, path) = (request.method(), normal(request.path()));
         let mut selection =
             Selection { set: self, rules: SmallVec::new(), priority: None, path: None };
+        // Who serves it may resolve dots or not. A rule is about both, a privilege only about what both
+        // agree on.
+        let other_path = unresolved(request.path());
         if !self.priorities.is_empty() {
-            let numbers = self.priority_index.find(&path, request);
+            let mut numbers = self.priority_index.find(&path, request);
+            if let Some(other) = &other_path {
+                let others = self.priority_index.find(other, request);
+                numbers.retain(|number| others.contains(number));
+            }
             let priorities = numbers.iter().filter_map(|n| self.priorities.get(*n as usize));
             selection.priority =
                 { priorities }.find(|priority| priority.condition.rest_holds(method, request));
@@ -169,7 +176,13 @@ impl RuleSet {
             }
         }
         let is_preflight = is_preflight(method, request);
-        for number in self.rule_index.find(&path, request) {
+        let mut numbers = self.rule_index.find(&path, request);
+        if let Some(other) = &other_path {
+            numbers.extend(self.rule_index.find(other, request));
+            numbers.sort_unstable();
+            numbers.dedup();
+        }
+        for number in numbers {
             let Some(rule) = self.rules.get(number as usize) else { continue };
             // A browser asks before it sends; who wants that limited names the method.
             let exempt = is_preflight && rule.condition.methods.is_none();

@@ -2,8 +2,7 @@
 
 use axum::routing::post;
 use axum::{Router, http::HeaderName};
-use dashpot_http::RateLimitLayer;
-use dashpot_rules::RuleSet;
+use dashpot_http::{RateLimitLayer, RuleSet};
 use story::{Failure, Story};
 
 /// A model whose answers cost as many tokens as it was asked for.

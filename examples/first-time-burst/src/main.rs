@@ -7,8 +7,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
-use dashpot_http::RateLimitLayer;
-use dashpot_rules::{Facts, RuleSet};
+use dashpot_http::{Facts, RateLimitLayer, RuleSet};
 use story::{Failure, Story};
 
 /// What the application does to know its users; here, sessions are easy to guess.

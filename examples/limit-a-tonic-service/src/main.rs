@@ -3,9 +3,7 @@
 
 use std::error::Error;
 
-use dashpot::MemoryStore;
-use dashpot_http::RateLimitLayer;
-use dashpot_rules::RuleSet;
+use dashpot_http::{MemoryStore, RateLimitLayer, RuleSet};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::Code;

@@ -3,9 +3,7 @@
 //! `cargo run -p limit-an-axum-app` tells a short story; with `-- serve` it serves for you to try.
 
 use axum::{Router, routing::get};
-use dashpot::MemoryStore;
-use dashpot_http::RateLimitLayer;
-use dashpot_rules::RuleSet;
+use dashpot_http::{MemoryStore, RateLimitLayer, RuleSet};
 use story::{Failure, Story};
 
 #[tokio::main(flavor = "current_thread")]

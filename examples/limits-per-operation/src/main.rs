@@ -2,8 +2,7 @@
 //! are free. What matches several rules is held to all of them.
 
 use axum::Router;
-use dashpot_http::RateLimitLayer;
-use dashpot_rules::RuleSet;
+use dashpot_http::{RateLimitLayer, RuleSet};
 use story::{Failure, Story};
 
 #[tokio::main(flavor = "current_thread")]

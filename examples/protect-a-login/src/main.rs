@@ -1,8 +1,7 @@
 //! Slow down password guessing: per address and per e-mail, and only failures count.
 
 use axum::{Json, Router, http::StatusCode, routing::post};
-use dashpot_http::RateLimitLayer;
-use dashpot_rules::RuleSet;
+use dashpot_http::{RateLimitLayer, RuleSet};
 use serde_json::{Value, json};
 use story::{Failure, Story};
 

@@ -4,8 +4,7 @@
 use std::path::Path;
 
 use axum::Router;
-use dashpot_http::RateLimitLayer;
-use dashpot_rules::RuleSet;
+use dashpot_http::{RateLimitLayer, RuleSet};
 use story::{Failure, Story};
 
 fn passed(statuses: &[u16]) -> usize {

@@ -1,6 +1,6 @@
 //! Why a fact is what it is, in words.
 
-use dashpot_rules::{Descriptor, Fact, Trust};
+use dashpot_rules::{Descriptor, Fact, KeyHolder, Trust};
 
 use super::HttpDescriptor;
 
@@ -16,7 +16,15 @@ impl HttpDescriptor<'_> {
                 None => "nobody says who connected; give the server's requests a peer".to_owned(),
             },
             Fact::User => self.reason_of(identity.user.as_ref(), |holder| holder.user.is_some()),
-            Fact::Tier => self.reason_of(identity.tier.as_ref(), |holder| holder.tier.is_some()),
+            Fact::Tier => {
+                let says = |holder: &KeyHolder| holder.tier.is_some();
+                let is_told = self.believed(identity.tier.as_ref()).is_some();
+                let reason = self.reason_of(identity.tier.as_ref(), says);
+                match is_told || self.holder().is_some_and(says) {
+                    false if identity.default_tier.is_some() => format!("the default; {reason}"),
+                    _ => reason,
+                }
+            }
             Fact::ApiKey => self.reason_of(identity.api_key.as_ref(), |_| true),
             Fact::Jwt(_) => self.reason_of_claim(),
             Fact::Custom(_) => "the application does not say".to_owned(),
@@ -28,11 +36,7 @@ impl HttpDescriptor<'_> {
         }
     }
 
-    fn reason_of(
-        &self,
-        source: Option<&Fact>,
-        says: impl Fn(&dashpot_rules::KeyHolder) -> bool,
-    ) -> String {
+    fn reason_of(&self, source: Option<&Fact>, says: impl Fn(&KeyHolder) -> bool) -> String {
         if self.believed(source).is_some() {
             return match source {
                 Some(Fact::Jwt(_)) => "a verified token says so".to_owned(),

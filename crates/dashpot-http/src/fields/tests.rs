@@ -4,6 +4,16 @@ use serde_json::json;
 
 use super::*;
 
+/// What a rule counts by: the field as it is found, folded.
+fn json_field(body: &[u8], path: &str) -> Option<String> {
+    let document = serde_json::from_slice(body).ok()?;
+    fold(&super::json_field(&document, path)?)
+}
+
+fn form_field(body: &[u8], name: &str) -> Option<String> {
+    fold(&super::form_field(body, name)?)
+}
+
 fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in lines {

@@ -1,6 +1,6 @@
 //! Fields on their way into a response.
 
-use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, Entry, HeaderMap, HeaderName, HeaderValue};
+use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, HeaderMap, HeaderName, HeaderValue};
 
 /// Where fields are written.
 pub(crate) trait Sink {
@@ -38,20 +38,14 @@ impl Lines {
     /// Writes them, unless somebody nearer to the work has told of limits: an inner layer, or the
     /// server behind a proxy. Its limit is the one that was reached, if one was.
     pub(crate) fn write(self, out: &mut HeaderMap) {
-        let mut is_told = false;
+        let own = self.0.iter().filter(|(name, _)| *name != ACCESS_CONTROL_EXPOSE_HEADERS);
+        // One of them would not go with what is there: all or none.
+        let is_told = { own }.any(|(name, _)| out.contains_key(name));
         for (name, value) in self.0 {
             if name == ACCESS_CONTROL_EXPOSE_HEADERS {
                 out.append(name, value);
-                continue;
-            }
-            // One look for both questions: whether it is there, and where it goes. The first field of
-            // a style tells whether the others are there.
-            match out.entry(name) {
-                Entry::Occupied(_) => is_told = true,
-                Entry::Vacant(place) if !is_told => {
-                    place.insert(value);
-                }
-                Entry::Vacant(_) => {}
+            } else if !is_told {
+                out.insert(name, value);
             }
         }
     }

@@ -11,11 +11,14 @@ pub(super) fn weights_of_the_callers_choice(case: &Case<'_>, problems: &mut Prob
     for (priority, written) in case.set.priorities.iter().zip(written) {
         let Priority { condition, weight, .. } = priority;
         let heavy = *weight == Weight::Unlimited || weight.scale(1_000) > 1_000;
-        let by_header = condition.facts.iter().any(|(fact, _)| matches!(fact, Fact::Header(_)));
-        if heavy && by_header {
-            let message = "a caller can choose a header, and so this weight";
+        let chosen = condition
+            .facts
+            .iter()
+            .find(|(fact, _)| matches!(fact, Fact::Header(_) | Fact::Cookie(_) | Fact::Query(_)));
+        if heavy && let Some((fact, _)) = chosen {
+            let message = format!("a caller can choose `{fact}`, and so this weight");
             let span = written.value.name.as_ref().map_or(&written.span, |name| &name.span);
-            problems.advise(span, message).hint("match by path, or let a proxy remove the header");
+            problems.advise(span, message).hint("match by path, or by who the caller is");
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::config::RuleSection;
 use crate::read::List;
 use crate::rule::{Limit, Priority, Tier};
 use crate::source::{Span, Written};
+use crate::weight::Weight;
 
 /// The names that are taken.
 #[derive(Debug, Default)]
@@ -153,10 +154,8 @@ impl Compiler<'_> {
 
     /// Sees that a limit is right with the weight of each priority, too.
     fn weigh(&mut self, limit: &Limit, priorities: &[Priority], span: &Span) {
-        if limit.algorithm != Algorithm::SlidingLog {
-            return;
-        }
-        for priority in priorities {
+        let finite = priorities.iter().filter(|priority| priority.weight != Weight::Unlimited);
+        for priority in finite {
             let weighed = limit.weighed(priority);
             if let Err(error) = weighed.build() {
                 let message = format!(

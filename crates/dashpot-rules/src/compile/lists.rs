@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use super::Compiler;
 use crate::Fact;
 use crate::lists::{Lists, Networks, canonical};
+use crate::matching::normal;
 use crate::read::{List, Map, tell_fact};
 use crate::source::Written;
 
@@ -33,6 +34,13 @@ impl Compiler<'_> {
                         self.error(&name.span, message);
                     }
                     _ if fact.is_secret() => values.extend(self.digest(item)),
+                    // As bodies are read: one spelling for all.
+                    Fact::Json(_) | Fact::Form(_) => {
+                        values.insert(item.value.trim().to_lowercase().into_bytes());
+                    }
+                    Fact::Path => {
+                        values.insert(normal(&item.value).into_owned().into_bytes());
+                    }
                     _ => {
                         values.insert(item.value.clone().into_bytes());
                     }

@@ -132,7 +132,19 @@ pub(crate) fn normal(path: &str) -> Cow<'_, str> {
     normal_but(path, is_plain)
 }
 
-/// The same, with only those escapes undone that `needs_none`.
+/// The same with `.` and `..` left where they are, if there are any: there are servers that take them
+/// for names, and their files are where they say.
+pub(crate) fn unresolved(path: &str) -> Option<String> {
+    if is_normal(path) {
+        return None;
+    }
+    let plain = unescape(path, is_plain);
+    let segments = || plain.split('/').filter(|segment| !segment.is_empty());
+    let has_dots = segments().any(|segment| matches!(segment, "." | ".."));
+    has_dots.then(|| format!("/{}", segments().collect::<Vec<_>>().join("/")))
+}
+
+/// [`normal`], with only those escapes undone that `needs_none`.
 fn normal_but(path: &str, needs_none: fn(u8) -> bool) -> Cow<'_, str> {
     if is_normal(path) {
         return Cow::Borrowed(path);
@@ -239,6 +251,16 @@ mod tests {
         assert_eq!(normal("/%40me/a%3ab%2Bc%2A"), "/@me/a:b+c*");
         // These are not what they stand for.
         assert_eq!(normal("/%3b%3F%23%5c%25%2f%20"), "/%3B%3F%23%5C%25%2F%20");
+    }
+
+    #[test]
+    fn dots_may_also_be_names() {
+        assert_eq!(unresolved("/api/../x"), Some("/api/../x".into()));
+        assert_eq!(unresolved("/api//%2e%2e/x/"), Some("/api/../x".into()));
+        assert_eq!(unresolved("/./x"), Some("/./x".into()));
+        for path in ["/", "/x", "//x/", "/.well-known", "/%61", "/a..b"] {
+            assert_eq!(unresolved(path), None, "{path}");
+        }
     }
 
     #[test]

@@ -115,3 +115,15 @@ fn keys_that_are_not_enforced_are_counted() {
     assert_eq!(world.denied("r"), refused);
     assert_eq!(world.would_have_denied("r"), 200 - refused);
 }
+
+/// What would be refused for lack of a fact shows before it is enforced, and after.
+#[test]
+fn refusals_for_a_missing_fact_are_counted() {
+    let text = "[[rule]]\nname = 'r'\nby = 'user'\nabsent = 'deny'\nlimits = ['9/h']\n";
+    let world = World::new(&format!("{text}shadow = true"));
+    assert_eq!(world.ask(&Facts::new()), Answer::Allowed);
+    assert_eq!(world.rules.rules()[0].tally().would_have_denied(), 1);
+    let world = World::new(text);
+    assert_eq!(world.ask(&Facts::new()), Answer::Absent("r".into()));
+    assert_eq!(world.rules.rules()[0].tally().denied(), 1);
+}

@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use dashpot::{
-    Check, Cost, Decision, Key, KeyOperation, Policy, Reservation, Store, StoreError, Timestamp,
+    Check, Cost, Decision, Key, KeyOperation, MemoryStore, Policy, PolicyStatus, Reservation,
+    Retry, Standing, Store, StoreError, Timestamp,
 };
-use dashpot_rules::Facts;
+use dashpot_rules::{Facts, RuleSet};
 use dashpot_testkit::block_on;
 
 use crate::{Answer, World, limited};
@@ -139,4 +140,45 @@ fn a_dead_store_is_not_asked_about_who_is_blocked() {
     let plan = world.rules.select(&request).plan(&request);
     assert!(block_on(plan.decide(&dead, &world.local)).refusal().is_some());
     assert_eq!(dead.0.load(Ordering::SeqCst), 0);
+}
+
+/// A store that answers about equal policies instead of the same.
+struct Foreign;
+
+impl Store for Foreign {
+    async fn decide<'p>(&self, checks: &[Check<'p, '_>]) -> Result<Decision<'p>, StoreError> {
+        let deny = |check: &Check<'p, '_>| {
+            let policy: &'static Policy = Box::leak(Box::new(check.policy.clone()));
+            let standing = Standing {
+                limit: 1,
+                remaining: 0,
+                reset_after_nanos: 1,
+                available_after_nanos: Some(1),
+            };
+            PolicyStatus::deny(policy, standing, Retry::After(1))
+        };
+        Ok(Decision::new(Timestamp::EPOCH, checks.iter().map(deny)))
+    }
+
+    async fn settle(&self, _: &Reservation, _: Cost) -> Result<Timestamp, StoreError> {
+        Ok(Timestamp::EPOCH)
+    }
+
+    async fn manage<'p>(
+        &self,
+        policy: &'p Policy,
+        _: Key<'_>,
+        _: KeyOperation,
+    ) -> Result<Decision<'p>, StoreError> {
+        self.decide(&[Check::new(policy, "")]).await
+    }
+}
+
+#[test]
+fn a_denial_is_one_whatever_it_is_about() {
+    let rules = RuleSet::parse("[[rule]]\nname = 'r'\nlimits = ['9/h']").unwrap();
+    let request = Facts::new();
+    let plan = rules.select(&request).plan(&request);
+    let ruling = block_on(plan.decide(&Foreign, &MemoryStore::new()));
+    assert_eq!(Answer::of(ruling.refusal()), limited("r"));
 }

@@ -66,3 +66,18 @@ fn an_unlimited_tier_is_not_limited() {
     assert_eq!(world.passes(&alice("free")), 1);
     assert_eq!(world.ask(&alice("staff")), Answer::Allowed);
 }
+
+/// Callers that share a key are not one caller that changes its plan all the time.
+#[test]
+fn those_nobody_knows_are_counted_apart_by_tier() {
+    let world = World::new(&RULES.replace("by = 'user'", "by = 'ip'"));
+    let caller = |tier: &str| Facts::new().ip("192.0.2.1".parse().unwrap()).tier(tier);
+    assert_eq!(world.passes(&caller("free")), 3);
+    assert_eq!(world.passes(&caller("pro")), 10);
+    assert_eq!(world.passes(&caller("free")), 0);
+    // And with nothing to count by, too.
+    let world = World::new(&RULES.replace("by = 'user'", ""));
+    assert_eq!(world.passes(&caller("free")), 3);
+    assert_eq!(world.passes(&caller("pro")), 10);
+    assert_eq!(world.passes(&caller("free")), 0);
+}
