@@ -114,6 +114,11 @@ impl<St: Store + 'static> Shared<St> {
         let selection = rules.select(&HttpDescriptor::new(&rules, &request, None));
         let mut peeked = None;
         if selection.needs_body() {
+            // Who is over another limit is not waited for.
+            let early = selection.without_body().plan(&HttpDescriptor::new(&rules, &request, None));
+            if let Some(mut ruling) = early.refuse_early(&self.store).await {
+                return (Judgement::of(&mut ruling, &rules, request.headers(), self), request);
+            }
             let (parts, body) = request.into_parts();
             let mut body = RequestBody::new(body);
             peeked = body.peek(rules.identity().body_max, PATIENCE).await;

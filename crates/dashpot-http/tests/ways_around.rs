@@ -128,7 +128,33 @@ async fn what_an_inner_service_tells_is_not_mixed_with_ours() {
     assert_eq!(answer.get("ratelimit-policy"), None);
 }
 
-/// A store that takes its time, and answers about policies of its own.
+/// Nobody waits for the body of somebody who is refused anyway.
+#[tokio::test]
+async fn who_is_over_a_limit_cannot_make_us_wait_for_a_body() {
+    let text = "
+        [[rule]]
+        name = 'ip'
+        by = 'ip'
+        limits = '1/h'
+        [[rule]]
+        name = 'email'
+        by = 'json:email'
+        limits = '5/h'";
+    let server = Server::limited(rules(text)).await;
+    let login = post("/login", "application/json", "{\"email\":\"a@x.com\"}");
+    assert_eq!(login.status(&server).await, 200);
+    // The head alone, and a body that never comes.
+    let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let head = "POST /login HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n";
+    tokio::io::AsyncWriteExt::write_all(&mut stream, head.as_bytes()).await.unwrap();
+    let answer = common::Answer::read_head(&mut stream);
+    let answer = tokio::time::timeout(Duration::from_secs(5), answer).await.expect("at once");
+    assert_eq!(answer.status, 429);
+    // And it was not charged for it.
+    assert!(answer.get("ratelimit").unwrap().starts_with("\"ip\";r=0"));
+}
+
+/// A store that takes its time.
 struct Remote(MemoryStore);
 
 impl Store for Remote {

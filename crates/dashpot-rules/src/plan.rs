@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use dashpot::{
-    Check, Decision, Key, KeyBuf, MemoryStore, Policy, PolicyStatus, Reservation, Store, StoreError,
+    Check, Cost, Decision, Key, KeyBuf, MemoryStore, Policy, PolicyStatus, Reservation, Store,
+    StoreError,
 };
 use smallvec::SmallVec;
 
@@ -168,6 +169,38 @@ impl<'r> Plan<'r> {
         let Some(answer) = store.decide_at_once(&checks) else { return false };
         self.take(answer, &checks, local, ruling);
         true
+    }
+
+    /// The refusal, if there is going to be one: nothing is charged. For who wants to know before
+    /// something expensive is done to find out what else to ask.
+    pub async fn refuse_early<S: Store>(&self, store: &S) -> Option<Ruling<'r>> {
+        let mut ruling = Ruling::default();
+        if self.is_refused(&mut ruling) {
+            return Some(ruling);
+        }
+        let checks = self.gather(|_| true);
+        let peeks = checks.iter().map(|check| check.cost(Cost::PEEK));
+        let peeks: SmallVec<[Check<'r, '_>; 4]> = peeks.collect();
+        if peeks.is_empty() {
+            return None;
+        }
+        let known = store.decide(&peeks).await.ok()?;
+        let mut both = known.statuses().iter().zip(&checks);
+        if both.all(|(status, check)| status.remaining() >= check.cost.units()) {
+            return None;
+        }
+        // Now in earnest, for what a denial is to say.
+        let decision = store.decide(&checks).await.ok()?;
+        if decision.is_allowed() {
+            // Somebody gave something back meanwhile; so does this.
+            for reservation in checks.iter().filter_map(|check| check.reservation(&decision)) {
+                let _ = store.settle(&reservation, Cost::PEEK).await;
+            }
+            return None;
+        }
+        ruling.decision = Some(decision);
+        self.conclude(&checks, false, &mut ruling);
+        Some(ruling)
     }
 
     /// Whether it is refused whatever was counted.

@@ -242,6 +242,15 @@ impl<'r> Selection<'r> {
         self.set.lists_need_body || self.rules.iter().any(|rule| rule.needs_body)
     }
 
+    /// Those of the rules that can be asked without the body.
+    #[must_use]
+    pub fn without_body(&self) -> Self {
+        let mut selection = self.clone();
+        // Who is never limited may be told in the body, too.
+        selection.rules.retain(|rule| !rule.needs_body && !self.set.lists_need_body);
+        selection
+    }
+
     /// Cuts the keys.
     pub fn plan(&self, request: &impl Descriptor) -> Plan<'r> {
         Plan::new(self, request)
