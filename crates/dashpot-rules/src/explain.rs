@@ -152,7 +152,7 @@ impl fmt::Display for Explanation {
         for rule in &self.rules {
             let shadow = if rule.enforced { "" } else { ", only counted" };
             match &rule.key {
-                None => writeln!(f, "rule `{}` ({}) does not apply", rule.name, rule.matches)?,
+                None => writeln!(f, "rule `{}` ({}) is not asked", rule.name, rule.matches)?,
                 Some(key) => {
                     let key = if key.is_empty() { "one for all".into() } else { key.join(" ") };
                     writeln!(f, "rule `{}` ({}){shadow}: key {key}", rule.name, rule.matches)?;
