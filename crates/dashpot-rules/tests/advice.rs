@@ -274,3 +274,32 @@ fn tiers_of_keys_that_no_rule_knows() {
     assert!(told("platinum"));
     assert!(!told("pro"));
 }
+
+/// Who can say so of itself is not to be let off for it.
+#[test]
+fn privileges_of_the_callers_choice_are_advised_against() {
+    let advised = |text: &str, part: &str| {
+        let rules = RuleSet::parse(text).unwrap();
+        rules.advice().iter().any(|advice| advice.message().contains(part))
+    };
+    let rule = "[[rule]]\nname = 'r'\nby = 'ip'\nlimits = '5/min'\n";
+    let allow = |fact: &str| format!("{rule}[allow]\n'{fact}' = 'x'\n");
+    assert!(advised(&allow("header:x-internal"), "not to be limited"));
+    assert!(!advised(&allow("user"), "not to be limited"));
+    let block = |fact: &str| format!("{rule}[block]\n'{fact}' = 'x'\n");
+    assert!(advised(&block("json:email"), "too long to be looked into"));
+    assert!(!advised(&block("header:user-agent"), "too long to be looked into"));
+    let weight = |fact: &str| {
+        format!("{rule}[[priority]]\nname = 'p'\nmatch.fact.'{fact}' = 'x'\nweight = 10\n")
+    };
+    assert!(advised(&weight("query:vip"), "and so this weight"));
+    assert!(!advised(&weight("user"), "and so this weight"));
+    // A rule that lets off who says nothing, or never denies, covers nobody.
+    let covered = |by: &str| {
+        let raw = "[[rule]]\nname = 'raw'\nby = 'header:x-api-key'\nlimits = '5/min'\n";
+        !advised(&format!("{raw}[[rule]]\nname = 'c'\n{by}\n"), "and so begin anew")
+    };
+    assert!(covered("by = 'ip'\nlimits = '5/min'"));
+    assert!(!covered("by = 'user'\nabsent = 'skip'\nlimits = '5/min'"));
+    assert!(!covered("by = 'ip'\nlimits = 'unlimited'"));
+}

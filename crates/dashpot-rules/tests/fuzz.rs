@@ -200,8 +200,7 @@ proptest! {
     }
 }
 
-/// Seconds for a megabyte, however it is built: work that grew with the square of it would take minutes,
-/// on any machine. On a small stack, as other threads have.
+/// Two seconds for a megabyte, however it is built. On a small stack, as other threads have.
 fn survives_in_time(text: String) {
     let thread = std::thread::Builder::new().stack_size(2 << 20);
     let look = move || {
@@ -212,8 +211,9 @@ fn survives_in_time(text: String) {
         assert!(told.len() < MEGABYTE / 4, "{} bytes", told.len());
         took
     };
-    let took = thread.spawn(look).unwrap().join().unwrap();
-    assert!(took < Duration::from_secs(30), "it took {took:?}");
+    // Others may be busy on this machine, too: one of three is enough.
+    let attempts = move || (0..3).map(|_| look()).find(|took| *took < Duration::from_secs(2));
+    assert!(thread.spawn(attempts).unwrap().join().unwrap().is_some(), "it took too long");
 }
 
 const MEGABYTE: usize = 1 << 20;

@@ -258,3 +258,14 @@ fn lists_by_what_is_no_fact_or_with_what_is_no_value_are_told() {
       |  ^^^^^^^^
     "#);
 }
+
+/// Rules are matched before the body is read, so what is told there cannot be matched by.
+#[test]
+fn what_is_told_in_the_body_cannot_be_matched_by() {
+    let text = "[identity]\nuser = 'json:user'\n[[rule]]\nname = 'r'\nlimits = '1/s'\n";
+    for condition in ["match.without = 'user'", "match.fact.user = '*'"] {
+        let errors = dashpot_rules::RuleSet::parse(&format!("{text}{condition}")).unwrap_err();
+        let told = errors.to_string();
+        assert!(told.contains("`user` is not known when rules are matched"), "{told}");
+    }
+}
