@@ -11,10 +11,12 @@ mod sliding_log;
 mod sliding_window;
 mod token_bucket;
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use crate::policy::PolicyBuilder;
-use crate::{Algorithm, Retry, Standing, Timestamp};
+use crate::{Algorithm, Counted, Rate, Retry, Standing, Timestamp};
 
 use concurrency::Concurrency;
 use fixed_window::FixedWindow;
@@ -276,6 +278,46 @@ impl Engine {
             }
         };
         is_sane.then(|| self.unpack(words))
+    }
+
+    /// What somebody else remembers; `None` if this algorithm does not count like that.
+    pub(crate) fn recall(&self, counted: Counted<'_>, now: Timestamp) -> Option<State> {
+        Some(match (&self.method, counted) {
+            (Method::TokenBucket(_) | Method::LeakyBucket(_), Counted::Bucket { full_at, rate }) => {
+                let mut tat = token_bucket::Tat::new(full_at);
+                if let Some(bucket) = self.bucket() {
+                    bucket.adopt(&TokenBucket::of(rate), &mut tat, now.as_nanos());
+                }
+                State::Bucket(tat)
+            }
+            (Method::FixedWindow(_), Counted::FixedWindow { start, count }) => {
+                State::FixedWindow(fixed_window::Count::new(start, count))
+            }
+            (
+                Method::SlidingWindow(_),
+                Counted::SlidingWindow { start, previous, current },
+            ) => State::SlidingWindow(sliding_window::Counts::new(start, previous, current)),
+            (Method::SlidingLog(_), Counted::SlidingLog(entries)) => {
+                State::SlidingLog(sliding_log::Log::new(entries))
+            }
+            (Method::Concurrency(_), Counted::Permits(permits)) => {
+                State::Concurrency(concurrency::InFlight::new(permits))
+            }
+            _ => return None,
+        })
+    }
+
+    /// The rate in lowest terms, of a bucket.
+    pub(crate) fn rate(&self) -> Option<Rate> {
+        self.bucket().map(TokenBucket::rate)
+    }
+
+    /// The window that holds this moment, if windows are fixed.
+    pub(crate) fn window_at(&self, now: Timestamp) -> Option<Range<u64>> {
+        match &self.method {
+            Method::FixedWindow(method) => Some(method.window_at(now.as_nanos())),
+            _ => None,
+        }
     }
 
     /// How many units are used, at least: what somebody would have to charge to be as far.

@@ -62,7 +62,10 @@ impl<'p, 'k> Check<'p, 'k> {
     /// What it took in this decision, to be settled later; `None` if it was denied.
     #[must_use]
     pub fn reservation(&self, decision: &Decision<'_>) -> Option<Reservation> {
-        let taken = || Reservation::new(self.policy.clone(), self.key, self.cost, decision.at());
+        let taken = || {
+            let (at, permit) = decision.charged(self);
+            Reservation::new(self.policy.clone(), self.key, self.cost, at).with_permit(permit)
+        };
         decision.is_allowed().then(taken)
     }
 }

@@ -160,6 +160,23 @@ pub struct Decision<'p> {
     at: Timestamp,
     outcome: Outcome,
     statuses: Statuses<'p>,
+    is_degraded: bool,
+    /// Where `at` and a check do not say it all, which is never in memory.
+    receipts: Option<Box<[Receipt]>>,
+}
+
+/// When a check was charged, and which permit it got: for stores on several machines, each with a
+/// clock of its own, and for those that number permits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// The policy it was charged to.
+    pub policy: Policy,
+    /// The key it was charged to.
+    pub key: Box<[u8]>,
+    /// When.
+    pub at: Timestamp,
+    /// The number of the permit, or 0.
+    pub permit: u64,
 }
 
 /// One for each check. A single one is by far the most frequent, and written in place.
@@ -193,7 +210,41 @@ impl<'p> Decision<'p> {
         let statuses: SmallVec<[PolicyStatus<'p>; 4]> = statuses.into_iter().collect();
         let denied = statuses.iter().any(|status| status.denied().is_some());
         let outcome = if denied { Outcome::Deny } else { Outcome::Allow };
-        Self { at, outcome, statuses: Statuses::Several(statuses) }
+        Self::made(at, outcome, Statuses::Several(statuses))
+    }
+
+    #[inline(always)]
+    fn made(at: Timestamp, outcome: Outcome, statuses: Statuses<'p>) -> Self {
+        Self { at, outcome, statuses, is_degraded: false, receipts: None }
+    }
+
+    /// The same decision, by something that stood in for a store that could not answer.
+    #[must_use]
+    pub fn degraded(mut self) -> Self {
+        self.is_degraded = true;
+        self
+    }
+
+    /// The same decision with receipts, one for each check that needs one.
+    #[must_use]
+    pub fn with_receipts(mut self, receipts: impl Into<Box<[Receipt]>>) -> Self {
+        self.receipts = Some(receipts.into());
+        self
+    }
+
+    /// Whether something else stood in for a store that could not answer.
+    #[must_use]
+    pub const fn is_degraded(&self) -> bool {
+        self.is_degraded
+    }
+
+    /// When a check was charged, and the number of its permit.
+    pub(crate) fn charged(&self, check: &Check<'_, '_>) -> (Timestamp, u64) {
+        let is_its = |receipt: &&Receipt| {
+            receipt.policy.same_counters(check.policy) && *receipt.key == *check.key.as_bytes()
+        };
+        let mut receipts = self.receipts.iter().flatten();
+        receipts.find(is_its).map_or((self.at, 0), |receipt| (receipt.at, receipt.permit))
     }
 
     /// The answer to a single check.
@@ -201,7 +252,7 @@ impl<'p> Decision<'p> {
     pub(crate) fn one(at: Timestamp, policy: &'p Policy, judged: Judgement) -> Self {
         let Judgement { verdict, standing } = judged;
         let status = PolicyStatus { policy, standing, verdict };
-        Self { at, outcome: status.outcome(), statuses: Statuses::One(status) }
+        Self::made(at, status.outcome(), Statuses::One(status))
     }
 
     /// The answers to one to four checks.
@@ -221,7 +272,7 @@ impl<'p> Decision<'p> {
             let Judgement { verdict, standing } = judged[index];
             PolicyStatus { policy: checks[index].policy, standing, verdict }
         });
-        Self { at, outcome, statuses: Statuses::Several(SmallVec::from_buf_and_len(statuses, N)) }
+        Self::made(at, outcome, Statuses::Several(SmallVec::from_buf_and_len(statuses, N)))
     }
 
     /// The store's time when it decided.

@@ -135,6 +135,7 @@
 mod algorithm;
 mod check;
 mod clock;
+mod counted;
 mod decision;
 mod key;
 mod limiter;
@@ -147,7 +148,8 @@ mod zone;
 
 pub use check::{Check, Cost};
 pub use clock::{Alarm, Clock, ManualClock, SystemClock, Timestamp};
-pub use decision::{Decision, Outcome, PolicyStatus, Retry, Standing};
+pub use counted::{Counted, KeyState, Rate, Unfit};
+pub use decision::{Decision, Outcome, PolicyStatus, Receipt, Retry, Standing};
 pub use key::{Key, KeyBuf};
 pub use limiter::{Limiter, Permit};
 pub use memory::{MemoryStore, MemoryStoreBuilder, MemoryUsage, StateError, StateKeeper};

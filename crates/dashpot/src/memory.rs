@@ -44,6 +44,7 @@ use crate::{
     StoreError, SystemClock, Timestamp,
 };
 pub use builder::MemoryStoreBuilder;
+pub(crate) use kept::Kept;
 use held::Wanted;
 use overflow::Overflow;
 use page::DEFINITION_BITS;

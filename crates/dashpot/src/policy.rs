@@ -2,13 +2,15 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::num::NonZeroU64;
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
 
 use crate::algorithm::Engine;
 use crate::memory::Home;
 use crate::memory::sync::Once;
-use crate::{Quota, Window, Zone};
+use crate::{Quota, Rate, Timestamp, Window, Zone};
 
 /// How a quota is enforced. The [guide](crate#choosing-an-algorithm) says which one fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -196,6 +198,47 @@ impl Policy {
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.0.definition.written.limit()
+    }
+
+    /// The rate of a bucket, in lowest terms; others have none.
+    #[must_use]
+    pub fn rate(&self) -> Option<Rate> {
+        self.definition().engine.rate()
+    }
+
+    /// Under a fixed window, the window that holds this moment, in nanoseconds since the epoch.
+    #[must_use]
+    pub fn window_at(&self, at: Timestamp) -> Option<Range<u64>> {
+        self.definition().engine.window_at(at)
+    }
+
+    /// Whether the two count the same thing, be it up to different limits.
+    #[must_use]
+    pub fn same_counters(&self, other: &Self) -> bool {
+        self.definition().same_counters(other.definition())
+    }
+
+    /// One part of this policy in so many: what each of several instances may grant on its own. No
+    /// part is less than one, unless the whole is nothing.
+    #[must_use]
+    pub fn share(&self, parts: NonZeroU64) -> Self {
+        let part = |count: u64| if count == 0 { 0 } else { (count / parts).max(1) };
+        let mut written = self.0.definition.written.clone();
+        written.quota = match (written.quota.count(), written.quota.window()) {
+            (None, _) => return self.clone(),
+            (Some(count), None) => Quota::concurrent(part(count)),
+            (Some(count), Some(window)) => {
+                let quota = Quota::new(part(count), window);
+                match written.quota.explicit_burst() {
+                    Some(burst) => quota.burst(part(burst)),
+                    None => quota,
+                }
+            }
+        };
+        // One of the places is the one in service.
+        written.queue = written.queue.map(|places| part(places.saturating_add(1)) - 1);
+        written.undelayed = written.undelayed.min(written.queue);
+        written.compile()
     }
 
     /// A policy as defined before.

@@ -2,9 +2,10 @@
 
 use std::error::Error;
 use std::future::Future;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use crate::{Check, Cost, Decision, Key, Policy, Timestamp};
+use crate::{Check, Cost, Decision, Key, Policy, Timestamp, Unfit};
 
 /// Where state lives and whose time counts.
 ///
@@ -55,6 +56,12 @@ pub trait Store: Send + Sync {
         key: Key<'_>,
         operation: KeyOperation,
     ) -> impl Future<Output = Result<Decision<'p>, StoreError>> + Send;
+
+    /// How many instances share what it keeps, as far as it knows, this one included: what each may
+    /// grant on its own while the store cannot answer is its part of the whole.
+    fn instances(&self) -> NonZeroU64 {
+        NonZeroU64::MIN
+    }
 }
 
 impl<S: Store> Store for Arc<S> {
@@ -88,6 +95,10 @@ impl<S: Store> Store for Arc<S> {
     ) -> impl Future<Output = Result<Decision<'p>, StoreError>> + Send {
         S::manage(self, policy, key, operation)
     }
+
+    fn instances(&self) -> NonZeroU64 {
+        S::instances(self)
+    }
 }
 
 /// What an operator may do to one key.
@@ -111,6 +122,9 @@ pub enum StoreError {
     /// It could not be reached, or failed.
     #[error("the store is unavailable")]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),
+    /// It cannot keep this policy exactly.
+    #[error("the store cannot keep this policy")]
+    Unfit(#[from] Unfit),
 }
 
 /// What one check took, to be settled when it is known what was really used.
@@ -123,13 +137,20 @@ pub struct Reservation {
     key: Box<[u8]>,
     cost: Cost,
     charged_at: Timestamp,
+    permit: u64,
 }
 
 impl Reservation {
     /// What was taken, by whom and when: for those who kept it elsewhere meanwhile. Others get it
     /// from [`Check::reservation`].
     pub fn new(policy: Policy, key: Key<'_>, cost: Cost, charged_at: Timestamp) -> Self {
-        Self { policy, key: key.as_bytes().into(), cost, charged_at }
+        Self { policy, key: key.as_bytes().into(), cost, charged_at, permit: 0 }
+    }
+
+    /// The same for a permit that its store knows by this number.
+    pub fn with_permit(mut self, permit: u64) -> Self {
+        self.permit = permit;
+        self
     }
 
     /// The policy it was charged to.
@@ -154,5 +175,11 @@ impl Reservation {
     #[must_use]
     pub const fn charged_at(&self) -> Timestamp {
         self.charged_at
+    }
+
+    /// The number of the permit, in stores that number them; else 0.
+    #[must_use]
+    pub const fn permit(&self) -> u64 {
+        self.permit
     }
 }

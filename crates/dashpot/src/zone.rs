@@ -37,7 +37,9 @@ impl Zone {
         &self.name
     }
 
-    pub(crate) fn is_utc(&self) -> bool {
+    /// Whether it is universal time.
+    #[must_use]
+    pub fn is_utc(&self) -> bool {
         self.name == Self::UTC.name
     }
 

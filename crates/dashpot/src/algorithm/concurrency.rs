@@ -18,6 +18,10 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
+    pub(super) fn new(permits: u64) -> Self {
+        Self { permits, since: 0 }
+    }
+
     /// None in flight, and none taken before this moment comes back.
     pub(super) fn forgotten_at(now: u64) -> Self {
         Self { permits: 0, since: now }

@@ -21,6 +21,10 @@ pub(crate) struct Count {
 }
 
 impl Count {
+    pub(super) fn new(start: u64, count: u64) -> Self {
+        Self { start, count }
+    }
+
     pub(super) fn units(&self) -> u64 {
         self.count
     }
@@ -29,6 +33,10 @@ impl Count {
 impl FixedWindow {
     pub(super) fn new(limit: u64, window: Window, zone: &Zone) -> Self {
         Self { limit, grid: Grid::new(window, zone) }
+    }
+
+    pub(super) fn window_at(&self, now: u64) -> Range<u64> {
+        self.grid.window_at(now)
     }
 
     /// The window that counts now, and its count.

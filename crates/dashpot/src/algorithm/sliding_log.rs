@@ -54,6 +54,19 @@ impl Entry {
 }
 
 impl Log {
+    /// The log of these moments, each with how many units there are up to it. Those that are not in
+    /// order are left out.
+    pub(super) fn new(entries: &[(u64, u64)]) -> Self {
+        let mut log = Self::default();
+        for &(at, upto) in entries {
+            let last = log.entries.last().map_or(0, |last| last.at());
+            if upto <= MOST && at >= last && upto >= log.units() {
+                log.push(at, upto);
+            }
+        }
+        log
+    }
+
     /// Those that are not forgotten.
     fn entries(&self) -> &[Entry] {
         self.entries.get(self.gone as usize..).unwrap_or_default()

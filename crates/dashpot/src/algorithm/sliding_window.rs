@@ -29,6 +29,10 @@ struct View {
 }
 
 impl Counts {
+    pub(super) fn new(start: u64, previous: u64, current: u64) -> Self {
+        Self { start, previous, current }
+    }
+
     pub(super) fn units(&self) -> u64 {
         self.previous.saturating_add(self.current)
     }

@@ -12,7 +12,7 @@
 use std::num::NonZeroU64;
 
 use super::{Enforce, Judgement, Packed, Verdict};
-use crate::{Retry, Standing, Timestamp, Window};
+use crate::{Rate, Retry, Standing, Timestamp, Window};
 
 #[derive(Debug)]
 pub(super) struct TokenBucket {
@@ -28,6 +28,12 @@ pub(super) struct TokenBucket {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tat(u128);
 
+impl Tat {
+    pub(super) fn new(grains: u128) -> Self {
+        Self(grains)
+    }
+}
+
 impl TokenBucket {
     pub(super) fn new(count: u64, window: Window, capacity: u64) -> Self {
         let window = window.nanos();
@@ -35,6 +41,16 @@ impl TokenBucket {
         let shared = if count == 0 { 1 } else { gcd(count, window) };
         let per_unit = window / shared;
         Self { per_nano: count / shared, per_unit, depth: grains(capacity, per_unit) }
+    }
+
+    /// A bucket of this rate and no depth, to take over from.
+    pub(super) fn of(rate: Rate) -> Self {
+        // A unit takes some time.
+        Self { per_nano: rate.units, per_unit: rate.nanos.max(1), depth: 0 }
+    }
+
+    pub(super) fn rate(&self) -> Rate {
+        Rate { units: self.per_nano, nanos: self.per_unit }
     }
 
     /// One word holds a moment of any year to come if there are few grains in a nanosecond, as with

@@ -8,34 +8,34 @@ use crate::policy::Definition;
 use crate::{Retry, Standing, Timestamp};
 
 #[derive(Debug)]
-pub(super) struct Kept {
-    pub(super) definition: Arc<Definition>,
-    pub(super) state: State,
+pub(crate) struct Kept {
+    pub(crate) definition: Arc<Definition>,
+    pub(crate) state: State,
     /// A moment in the past if it is not blocked.
-    pub(super) blocked_until: Timestamp,
+    pub(crate) blocked_until: Timestamp,
 }
 
 impl Kept {
-    pub(super) fn fresh(definition: Arc<Definition>) -> Self {
+    pub(crate) fn fresh(definition: Arc<Definition>) -> Self {
         let state = definition.engine.fresh();
         Self { definition, state, blocked_until: Timestamp::EPOCH }
     }
 
     /// The same once more. Permits are left out: nobody would give the copy's back.
-    pub(super) fn copy(&self) -> Option<Self> {
+    pub(crate) fn copy(&self) -> Option<Self> {
         let engine = &self.definition.engine;
         let state = engine.restore(&engine.save(&self.state))?;
         Some(Self { definition: self.definition.clone(), state, blocked_until: self.blocked_until })
     }
 
     /// Nanoseconds left of a block.
-    pub(super) fn blocked_for(&self, now: Timestamp) -> u64 {
+    pub(crate) fn blocked_for(&self, now: Timestamp) -> u64 {
         self.blocked_until.as_nanos().saturating_sub(now.as_nanos())
     }
 
     /// Keeps the state under another definition from now on; the units used stay used. Says whether
     /// that changed anything.
-    pub(super) fn redefine(&mut self, definition: &Arc<Definition>, now: Timestamp) -> bool {
+    pub(crate) fn redefine(&mut self, definition: &Arc<Definition>, now: Timestamp) -> bool {
         if self.definition.same(definition) {
             return false;
         }
@@ -44,7 +44,7 @@ impl Kept {
         true
     }
 
-    pub(super) fn verdict(&self, now: Timestamp, cost: u64) -> Verdict {
+    pub(crate) fn verdict(&self, now: Timestamp, cost: u64) -> Verdict {
         let verdict = self.definition.engine.verdict(&self.state, now, cost);
         match (self.blocked_for(now), cost) {
             (0, _) | (_, 0) => verdict,
@@ -56,11 +56,11 @@ impl Kept {
     }
 
     /// Takes units, whether they fit or not.
-    pub(super) fn charge(&mut self, now: Timestamp, units: u64) {
+    pub(crate) fn charge(&mut self, now: Timestamp, units: u64) {
         self.definition.engine.charge(&mut self.state, now, units);
     }
 
-    pub(super) fn standing(&self, now: Timestamp) -> Standing {
+    pub(crate) fn standing(&self, now: Timestamp) -> Standing {
         let standing = self.definition.engine.standing(&self.state, now);
         match self.blocked_for(now) {
             0 => standing,
@@ -76,7 +76,7 @@ impl Kept {
     }
 
     /// Whether it can be forgotten without anybody noticing.
-    pub(super) fn is_idle(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
         self.blocked_for(now) == 0 && self.definition.engine.is_idle(&self.state, now)
     }
 }

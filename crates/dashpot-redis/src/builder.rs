@@ -1,0 +1,148 @@
+//! How a store is started.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dashpot::StoreError;
+use tokio::time::Instant;
+
+use crate::instances::{keep_announcing, keep_renewing};
+use crate::link::PROBE_EVERY;
+use crate::settings::Settings;
+use crate::store::{Inner, RedisStore};
+use crate::target::{Target, UrlError};
+use crate::topology::Topology;
+
+/// How a [`RedisStore`] is to be: where, and what it does when Redis takes its time.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct RedisStoreBuilder {
+    urls: Vec<String>,
+    root_certificate: Option<Vec<u8>>,
+    connect_timeout: Option<Duration>,
+    settings: Settings,
+}
+
+/// Why a store could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// It was told something that makes no sense.
+    #[error(transparent)]
+    Url(#[from] UrlError),
+    /// Redis does not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl RedisStore {
+    /// A store at this URL: `redis://`, `rediss://`, `redis-cluster://a,b,c` or
+    /// `redis-sentinel://a,b/master`.
+    pub fn builder(url: impl Into<String>) -> RedisStoreBuilder {
+        Self::builder_on([url])
+    }
+
+    /// A store on several servers that know nothing of each other, or on one. Each key is on one of them,
+    /// by its hash.
+    pub fn builder_on(urls: impl IntoIterator<Item = impl Into<String>>) -> RedisStoreBuilder {
+        RedisStoreBuilder {
+            urls: urls.into_iter().map(Into::into).collect(),
+            root_certificate: None,
+            connect_timeout: None,
+            settings: Settings {
+                prefix: "dashpot".to_owned(),
+                deadline: Duration::from_millis(20),
+                connect_timeout: PROBE_EVERY,
+                permit_lease: Duration::from_secs(30),
+                denial_memory: Duration::from_millis(100),
+            },
+        }
+    }
+
+    /// A store at this URL that answers.
+    ///
+    /// # Errors
+    /// If the URL makes no sense, or Redis does not answer within five seconds.
+    pub async fn connect(url: impl Into<String>) -> Result<Self, ConnectError> {
+        let store = Self::builder(url).start()?;
+        store.ready(Duration::from_secs(5)).await?;
+        Ok(store)
+    }
+
+    /// Waits until all servers answer.
+    ///
+    /// # Errors
+    /// If they do not within this time.
+    pub async fn ready(&self, within: Duration) -> Result<(), StoreError> {
+        self.inner.topology.ready(Instant::now() + within).await?;
+        self.inner.announce(false).await;
+        Ok(())
+    }
+}
+
+impl RedisStoreBuilder {
+    /// How long a decision may take before it is given up: 20 ms unless told otherwise.
+    pub const fn deadline(mut self, deadline: Duration) -> Self {
+        self.settings.deadline = deadline;
+        self
+    }
+
+    /// How long an attempt to connect may take: 250 ms, or a second with TLS, unless told otherwise.
+    pub const fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = Some(timeout);
+        self
+    }
+
+    /// What the names of all keys begin with: `dashpot` unless told otherwise. Stores with different
+    /// prefixes share nothing.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.settings.prefix = prefix.into();
+        self
+    }
+
+    /// When the permits of an instance that died come back: after 30 seconds unless told otherwise. While
+    /// it lives it renews them.
+    pub const fn permit_lease(mut self, lease: Duration) -> Self {
+        self.settings.permit_lease = lease;
+        self
+    }
+
+    /// How long a denial is repeated without asking Redis again: 100 ms unless told otherwise, and no
+    /// longer. Zero asks every time.
+    pub fn denial_memory(mut self, span: Duration) -> Self {
+        self.settings.denial_memory = span.min(Duration::from_millis(100));
+        self
+    }
+
+    /// Trusts servers by this root certificate (PEM) instead of the system's.
+    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.root_certificate = Some(pem.into());
+        self
+    }
+
+    /// Starts it. It connects by itself, and while it does, decisions wait for that up to their deadline.
+    ///
+    /// # Errors
+    /// If a URL makes no sense, or there is no tokio runtime to run on.
+    pub fn start(self) -> Result<RedisStore, UrlError> {
+        let Self { urls, root_certificate, connect_timeout, mut settings } = self;
+        let printable = settings.prefix.chars().all(|c| c.is_ascii_graphic() && !"{}".contains(c));
+        if !printable || settings.prefix.is_empty() || settings.prefix.len() > 64 {
+            return Err(UrlError::Prefix);
+        }
+        let target = Target::parse(&urls, root_certificate.as_deref())?;
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(UrlError::Runtime);
+        }
+        let is_secret = urls.iter().any(|url| url.starts_with("rediss"));
+        let usual = if is_secret { Duration::from_secs(1) } else { PROBE_EVERY };
+        settings.connect_timeout = connect_timeout.unwrap_or(usual);
+        let settings = Arc::new(settings);
+        let topology = Topology::start(target, &settings);
+        let every = settings.permit_lease / 3;
+        let inner = Arc::new(Inner::new(settings, topology));
+        tokio::spawn(keep_announcing(Arc::downgrade(&inner)));
+        tokio::spawn(keep_renewing(Arc::downgrade(&inner), every));
+        Ok(RedisStore { inner })
+    }
+}

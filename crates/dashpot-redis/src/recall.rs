@@ -1,0 +1,218 @@
+//! What scripts answer.
+
+use dashpot::{Cost, Counted, KeyState, Policy, PolicyStatus, Rate, Timestamp};
+use redis::Value;
+use smallvec::SmallVec;
+
+use crate::failure::Failure;
+use crate::question::Question;
+
+/// Redis's clock shows microseconds.
+const TICK: u64 = 1000;
+
+/// What came of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// Everything was taken.
+    Taken,
+    /// Nothing was.
+    Not,
+    /// Nothing was: a calendar has come to another window than expected.
+    Elsewhen,
+}
+
+/// The answer of `decide.lua`.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) now: Timestamp,
+    pub(crate) came: Came,
+    pub(crate) states: SmallVec<[Recalled; 4]>,
+}
+
+/// What is remembered of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Recalled {
+    blocked_until: Timestamp,
+    counts: Counts,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Counts {
+    Nothing,
+    Bucket { micros: u64, grains: u64, rate: Rate },
+    FixedWindow { start: u64, count: u64 },
+    SlidingWindow { start: u64, previous: u64, current: u64 },
+    SlidingLog(SmallVec<[(u64, u64); 3]>),
+    Permits(u64),
+}
+
+impl Recalled {
+    /// How the key stands.
+    pub(crate) fn state(&self, policy: &Policy, now: Timestamp) -> KeyState {
+        let counted = match &self.counts {
+            Counts::Nothing => Counted::Nothing,
+            Counts::Bucket { micros, grains, rate } => {
+                let whole = u128::from(*micros) * u128::from(rate.units) * u128::from(TICK);
+                Counted::Bucket { full_at: whole + u128::from(*grains), rate: *rate }
+            }
+            Counts::FixedWindow { start, count } => {
+                Counted::FixedWindow { start: start.saturating_mul(TICK), count: *count }
+            }
+            Counts::SlidingWindow { start, previous, current } => Counted::SlidingWindow {
+                start: start.saturating_mul(TICK),
+                previous: *previous,
+                current: *current,
+            },
+            Counts::SlidingLog(entries) => Counted::SlidingLog(entries),
+            Counts::Permits(permits) => Counted::Permits(*permits),
+        };
+        KeyState::new(policy, counted, self.blocked_until, now).ticking(TICK)
+    }
+
+    /// The answer to a question, everything taken if `allowed`.
+    pub(crate) fn answer<'p>(
+        &self,
+        question: &Question<'p>,
+        policy: &'p Policy,
+        now: Timestamp,
+        allowed: bool,
+    ) -> PolicyStatus<'p> {
+        let state = self.state(question.policy, now);
+        state.answer(policy, now, Cost::new(question.cost), allowed)
+    }
+
+    /// Whether more is to be known of it than what was asked for.
+    pub(crate) fn outlives_the_question(&self) -> bool {
+        !matches!(self.counts, Counts::SlidingLog(_) | Counts::Permits(_))
+    }
+}
+
+impl Answer {
+    pub(crate) fn read(value: &Value, questions: &[&Question<'_>]) -> Result<Self, Failure> {
+        Self::try_read(value, questions).ok_or(Failure::Odd("the answer of a script"))
+    }
+
+    fn try_read(value: &Value, questions: &[&Question<'_>]) -> Option<Self> {
+        let (now, came, states) = head(value)?;
+        if came == Came::Elsewhen {
+            return Some(Self { now, came, states: SmallVec::new() });
+        }
+        let mut states = states.iter();
+        let read = |question: &&Question<'_>| recalled(question, states.next()?);
+        let states = questions.iter().map(read).collect::<Option<_>>()?;
+        Some(Self { now, came, states })
+    }
+}
+
+/// The beginning of every answer: when, and what came of it.
+pub(crate) fn head(value: &Value) -> Option<(Timestamp, Came, &[Value])> {
+    let Value::Array(parts) = value else { return None };
+    let [seconds, micros, rest @ ..] = parts.as_slice() else { return None };
+    let micros = number(seconds)?.checked_mul(1_000_000)?.checked_add(number(micros)?)?;
+    let now = Timestamp::from_nanos(micros.checked_mul(TICK)?);
+    let (came, rest) = match rest {
+        [] => (Came::Taken, rest),
+        [came, rest @ ..] => match number(came)? {
+            0 => (Came::Not, rest),
+            1 => (Came::Taken, rest),
+            _ => (Came::Elsewhen, rest),
+        },
+    };
+    Some((now, came, rest))
+}
+
+fn recalled(question: &Question<'_>, value: &Value) -> Option<Recalled> {
+    match (crate::question::letter(question.policy), value) {
+        (_, Value::Nil) => Some(Recalled { blocked_until: Timestamp::EPOCH, counts: Counts::Nothing }),
+        (letter, Value::BulkString(text)) => {
+            let text = std::str::from_utf8(text).ok()?;
+            let (blocked, text) = match text.strip_prefix('!') {
+                Some(rest) => rest.split_once('!')?,
+                None => ("0", text),
+            };
+            let blocked_until = Timestamp::from_nanos(blocked.parse::<u64>().ok()?.checked_mul(TICK)?);
+            let counts = if text.is_empty() { Counts::Nothing } else { counts(letter, text)? };
+            Some(Recalled { blocked_until, counts })
+        }
+        ("l", Value::Array(parts)) => log(question, parts),
+        ("n", Value::Array(parts)) => {
+            let [blocked, permits] = parts.as_slice() else { return None };
+            Some(Recalled {
+                blocked_until: blocked_until(blocked)?,
+                counts: Counts::Permits(number(permits)?),
+            })
+        }
+        _ => None,
+    }
+}
+
+fn counts(letter: &str, text: &str) -> Option<Counts> {
+    let (moment, rest) = text.split_at_checked(16)?;
+    let moment: u64 = moment.parse().ok()?;
+    Some(match letter {
+        "b" => {
+            let (grains, rate) = rest.strip_prefix(' ')?.split_once(' ')?;
+            let (units, nanos) = rate.split_once(':')?;
+            let rate = Rate { units: units.parse().ok()?, nanos: nanos.parse().ok()? };
+            Counts::Bucket { micros: moment, grains: grains.parse().ok()?, rate }
+        }
+        "f" | "c" => {
+            Counts::FixedWindow { start: moment, count: rest.get(16..)?.parse().ok()? }
+        }
+        "s" => {
+            let (previous, current) = rest.split_once(' ')?;
+            Counts::SlidingWindow {
+                start: moment,
+                previous: previous.parse().ok()?,
+                current: current.parse().ok()?,
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// A log with as few entries as give the same answers: those whose leaving is waited for, and the newest.
+fn log(question: &Question<'_>, parts: &[Value]) -> Option<Recalled> {
+    let [blocked, live, newest, oldest, leaver] = parts else { return None };
+    let (live, limit) = (number(live)?, question.policy.limit());
+    let moment = |value: &Value| number(value).map(|micros| micros.saturating_mul(TICK));
+    let mut entries = SmallVec::new();
+    let mut last = 0;
+    let mut push = |at: Option<u64>, upto: u64| {
+        if let Some(at) = at
+            && (upto > last || (live == 0 && last == 0))
+        {
+            entries.push((at, upto));
+            last = upto;
+        }
+    };
+    if live > 0 {
+        push(moment(oldest), (live + 1).saturating_sub(limit).max(1));
+        push(moment(leaver), live.saturating_add(question.cost).saturating_sub(limit));
+    }
+    push(moment(newest), live);
+    Some(Recalled {
+        blocked_until: blocked_until(blocked)?,
+        counts: Counts::SlidingLog(entries),
+    })
+}
+
+/// A block as sorted sets have it: the moment, negative.
+fn blocked_until(value: &Value) -> Option<Timestamp> {
+    match value {
+        Value::Nil => Some(Timestamp::EPOCH),
+        Value::BulkString(text) => {
+            let micros = std::str::from_utf8(text).ok()?.strip_prefix('-')?.parse::<u64>().ok()?;
+            Some(Timestamp::from_nanos(micros.saturating_mul(TICK)))
+        }
+        _ => None,
+    }
+}
+
+fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::BulkString(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+        Value::Int(number) => u64::try_from(*number).ok(),
+        _ => None,
+    }
+}

@@ -1,0 +1,12 @@
+//! How a store is to behave.
+
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) prefix: String,
+    pub(crate) deadline: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) permit_lease: Duration,
+    pub(crate) denial_memory: Duration,
+}

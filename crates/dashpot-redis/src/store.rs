@@ -1,0 +1,450 @@
+//! The store itself.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::SystemTime;
+
+use dashpot::{
+    Algorithm, Check, Cost, Decision, Key, KeyOperation, Policy, PolicyStatus, Receipt, Reservation,
+    Store, StoreError, Timestamp,
+};
+use redis::Value;
+use smallvec::SmallVec;
+use tokio::time::Instant;
+
+use crate::denials::Denials;
+use crate::failure::Failure;
+use crate::instances::Instances;
+use crate::key::state_key;
+use crate::permits::Permits;
+use crate::question::{self, Deed, Question, Questions};
+use crate::recall::{Answer, Came, Recalled, head};
+use crate::script;
+use crate::settings::Settings;
+use crate::topology::{Spot, Topology};
+
+/// How often a call is made again because a calendar has come to another window than expected.
+const GUESSES: usize = 4;
+
+/// State on Redis or Valkey, by its clock: the same limits for everybody who asks there.
+///
+/// One script call decides all checks of a request, all or nothing. Calls of concurrent tasks share a
+/// connection. Clones share everything. See the [crate] for what it promises, and what happens when
+/// Redis does not answer.
+#[derive(Clone)]
+pub struct RedisStore {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) topology: Topology,
+    pub(crate) permits: Permits,
+    pub(crate) instances: Instances,
+    denials: Denials,
+    /// How far the server's clock is ahead of this one, in nanoseconds, as far as is known.
+    ahead: AtomicI64,
+}
+
+impl Inner {
+    pub(crate) fn new(settings: Arc<Settings>, topology: Topology) -> Self {
+        Self {
+            denials: Denials::new(settings.denial_memory),
+            settings,
+            topology,
+            permits: Permits::default(),
+            instances: Instances::new(),
+            ahead: AtomicI64::new(0),
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.settings.deadline
+    }
+
+    /// About what the server's clock shows.
+    fn around(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let nanos = i64::try_from(since.as_nanos()).unwrap_or(i64::MAX);
+        let nanos = nanos.saturating_add(self.ahead.load(Ordering::Relaxed));
+        Timestamp::from_nanos(u64::try_from(nanos).unwrap_or(0))
+    }
+
+    /// Learns what the server's clock shows.
+    fn learn(&self, now: Timestamp) {
+        let ahead = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
+        let known = i64::try_from(self.around().as_nanos()).unwrap_or(i64::MAX);
+        self.ahead.fetch_add(ahead.saturating_sub(known), Ordering::Relaxed);
+    }
+
+    /// Asks about keys that are in one spot. Their costs are taken if all pass, unless it is only to look.
+    async fn ask(
+        &self,
+        spot: Spot,
+        questions: &[&Question<'_>],
+        taking: bool,
+        deadline: Instant,
+    ) -> Result<Answer, Failure> {
+        let lease = u64::try_from(self.settings.permit_lease.as_micros()).unwrap_or(u64::MAX);
+        // What can never be granted is not worth asking for, and then nothing is taken.
+        let taking = taking && !questions.iter().any(|question| question.is_never());
+        for _ in 0..GUESSES {
+            let keys = questions.iter().map(|question| question.key.as_slice());
+            let mut call = script::DECIDE.call(keys);
+            call.arg(u8::from(taking));
+            for question in questions {
+                let cost = if question.is_never() { 0 } else { question.cost };
+                question.ask(cost, self.around(), lease, &mut call);
+            }
+            let value = self.topology.call(spot, &call, deadline).await?;
+            let answer = Answer::read(&value, questions)?;
+            if answer.came != Came::Elsewhen {
+                return Ok(answer);
+            }
+            self.learn(answer.now);
+        }
+        Err(Failure::Odd("the server's clock jumps about"))
+    }
+
+    async fn decide<'p>(&self, checks: &[Check<'p, '_>]) -> Result<Decision<'p>, StoreError> {
+        let mut questions = Questions::new(&self.settings.prefix, checks)?;
+        if questions.all.is_empty() {
+            return Ok(Decision::new(self.around(), []));
+        }
+        if let Some((now, recalled)) = self.denials.recall(&questions.all) {
+            return Ok(decision(now, checks, &questions, &recalled, false));
+        }
+        let deadline = self.deadline();
+        let taking = questions.all.iter().any(|question| question.cost > 0)
+            && !questions.all.iter().any(Question::is_never);
+        let spots: SmallVec<[Spot; 4]> =
+            questions.all.iter().map(|question| self.topology.spot(&question.key)).collect();
+        let together = spots.iter().all(|spot| Some(spot) == spots.first());
+        match spots.first() {
+            Some(&spot) if together => {
+                let asked: SmallVec<[&Question<'_>; 4]> = questions.all.iter().collect();
+                let answer = self.ask(spot, &asked, taking, deadline).await?;
+                let allowed = if taking {
+                    answer.came == Came::Taken
+                } else {
+                    self.passes(&questions, &answer.states, answer.now)
+                };
+                self.conclude(&questions, &answer.states, answer.now, allowed, taking);
+                let decided = decision(answer.now, checks, &questions, &answer.states, allowed);
+                if decided.is_allowed() != allowed {
+                    return Err(Failure::Odd("a script decided otherwise").into());
+                }
+                Ok(self.with_receipts(decided, checks, &questions, |_| answer.now))
+            }
+            _ => self.decide_apart(checks, &mut questions, &spots, taking, deadline).await,
+        }
+    }
+
+    /// Decides about keys that no one call can reach: reserves spot by spot, and undoes that if one denies.
+    async fn decide_apart<'p>(
+        &self,
+        checks: &[Check<'p, '_>],
+        questions: &mut Questions<'p>,
+        spots: &[Spot],
+        taking: bool,
+        deadline: Instant,
+    ) -> Result<Decision<'p>, StoreError> {
+        let mut groups: Vec<Group> = Vec::new();
+        for (index, &spot) in spots.iter().enumerate() {
+            match groups.iter_mut().find(|group| group.spot == spot) {
+                Some(group) => group.members.push(index),
+                None => groups.push(Group { spot, members: SmallVec::from_slice(&[index]) }),
+            }
+        }
+        // What everybody shares comes last: who is denied anyway takes nothing of it, not even for a moment.
+        groups.sort_by_key(|group| {
+            group.members.iter().any(|&one| questions.all.get(one).is_some_and(|q| q.is_global))
+        });
+        let mut answers: Vec<Option<(Recalled, Timestamp)>> = vec![None; questions.all.len()];
+        let mut taken: Vec<(&Group, Timestamp)> = Vec::new();
+        let mut going = taking;
+        for group in &groups {
+            let asked: SmallVec<[&Question<'_>; 4]> =
+                group.members.iter().filter_map(|&index| questions.all.get(index)).collect();
+            let wants = asked.iter().any(|question| question.cost > 0);
+            let answer = match self.ask(group.spot, &asked, going && wants, deadline).await {
+                Ok(answer) => answer,
+                Err(failure) => {
+                    self.undo(questions, &taken).await;
+                    return Err(failure.into());
+                }
+            };
+            if going && wants {
+                if answer.came == Came::Taken {
+                    taken.push((group, answer.now));
+                } else {
+                    going = false;
+                }
+            }
+            for (&index, recalled) in group.members.iter().zip(answer.states) {
+                if let Some(slot) = answers.get_mut(index) {
+                    *slot = Some((recalled, answer.now));
+                }
+            }
+        }
+        let all: Option<Vec<(Recalled, Timestamp)>> = answers.into_iter().collect();
+        let all = all.ok_or(Failure::Odd("a question without an answer"))?;
+        let (states, moments): (Vec<Recalled>, Vec<Timestamp>) = all.into_iter().unzip();
+        let allowed = if taking {
+            going
+        } else {
+            let mut each = questions.all.iter().zip(&states).zip(&moments);
+            each.all(|((question, state), &now)| passes(question, state, now))
+        };
+        if taking && !allowed {
+            self.undo(questions, &taken).await;
+        }
+        let now = moments.iter().copied().max().unwrap_or(Timestamp::EPOCH);
+        for ((question, state), &now) in questions.all.iter().zip(&states).zip(&moments) {
+            if allowed && taking {
+                self.note(question);
+            } else if taking {
+                self.denials.remember(std::iter::once((question, state)), now);
+            }
+        }
+        let statuses = checks.iter().zip(&questions.members).filter_map(|(check, &member)| {
+            let (question, state) = (questions.all.get(member)?, states.get(member)?);
+            Some(state.answer(question, check.policy, *moments.get(member)?, allowed))
+        });
+        let decided = Decision::new(now, statuses);
+        if decided.is_allowed() != allowed {
+            return Err(Failure::Odd("a script decided otherwise").into());
+        }
+        Ok(self.with_receipts(decided, checks, questions, |member| {
+            moments.get(member).copied().unwrap_or(now)
+        }))
+    }
+
+    /// Does not repeat a denial about this key.
+    pub(crate) fn forget(&self, key: &[u8]) {
+        self.denials.forget(key);
+    }
+
+    /// Gives back what was taken a moment ago for a decision that came to nothing. Where that does not work
+    /// it stays charged: too strict, never too generous.
+    async fn undo(&self, questions: &Questions<'_>, taken: &[(&Group, Timestamp)]) {
+        // Not by the deadline of the decision, which may be why it came to nothing.
+        let deadline = self.deadline();
+        for (group, charged_at) in taken {
+            let asked = || group.members.iter().filter_map(|&index| questions.all.get(index));
+            let asked = || asked().filter(|question| question.cost > 0);
+            for question in asked() {
+                let parts = question.permit.as_ref().map(|permit| permit.parts.as_slice());
+                let mut call = script::SETTLE.call(std::iter::once(question.key.as_slice()));
+                let mut is_told = false;
+                match parts {
+                    None => {
+                        is_told = question::settle(
+                            question.policy,
+                            Deed::Undo,
+                            *charged_at,
+                            question.cost,
+                            None,
+                            self.around(),
+                            &mut call,
+                        );
+                    }
+                    Some(parts) => {
+                        // One call for each part: they are few.
+                        for (part, &units) in parts.iter().zip(&question.parts) {
+                            let mut call = script::SETTLE.call(std::iter::once(question.key.as_slice()));
+                            let (policy, around) = (question.policy, self.around());
+                            let told = question::settle(
+                                policy, Deed::Undo, *charged_at, units, Some(part), around, &mut call,
+                            );
+                            if told {
+                                let _ = self.topology.call(group.spot, &call, deadline).await;
+                            }
+                        }
+                    }
+                }
+                if is_told {
+                    let _ = self.topology.call(group.spot, &call, deadline).await;
+                }
+                self.denials.forget(&question.key);
+            }
+        }
+    }
+
+    fn passes(&self, questions: &Questions<'_>, states: &[Recalled], now: Timestamp) -> bool {
+        let mut each = questions.all.iter().zip(states);
+        each.all(|(question, state)| passes(question, state, now))
+    }
+
+    /// Remembers what has to be remembered here.
+    fn conclude(
+        &self,
+        questions: &Questions<'_>,
+        states: &[Recalled],
+        now: Timestamp,
+        allowed: bool,
+        taking: bool,
+    ) {
+        if allowed && taking {
+            questions.all.iter().for_each(|question| self.note(question));
+        } else if !allowed {
+            self.denials.remember(questions.all.iter().zip(states), now);
+        }
+    }
+
+    /// Notes that a question's cost was taken.
+    fn note(&self, question: &Question<'_>) {
+        self.denials.forget(&question.key);
+        if let Some(permit) = &question.permit {
+            self.permits.hold(&question.key, permit);
+        }
+    }
+
+    /// Adds what a reservation has to know that the decision does not say.
+    fn with_receipts<'p>(
+        &self,
+        decided: Decision<'p>,
+        checks: &[Check<'p, '_>],
+        questions: &Questions<'p>,
+        at: impl Fn(usize) -> Timestamp,
+    ) -> Decision<'p> {
+        let receipt = |(check, &member): (&Check<'p, '_>, &usize)| {
+            let permit = questions.all.get(member)?.permit.as_ref().map_or(0, |permit| permit.number);
+            let at = at(member);
+            (permit != 0 || at != decided.at()).then(|| Receipt {
+                policy: check.policy.clone(),
+                key: check.key.as_bytes().into(),
+                at,
+                permit,
+            })
+        };
+        if !decided.is_allowed() {
+            return decided;
+        }
+        let receipts: Vec<_> = checks.iter().zip(&questions.members).filter_map(receipt).collect();
+        if receipts.is_empty() { decided } else { decided.with_receipts(receipts) }
+    }
+
+    async fn settle(
+        &self,
+        reservation: &Reservation,
+        used: Cost,
+    ) -> Result<Timestamp, StoreError> {
+        let policy = reservation.policy();
+        policy.fits_micros()?;
+        let (cost, used) = (reservation.cost().units(), used.units());
+        let key = state_key(&self.settings.prefix, policy, reservation.key());
+        let (deed, units, part) = match policy.algorithm() {
+            Algorithm::Concurrency => {
+                let part = self.permits.part(reservation.permit(), cost);
+                (Deed::Back, cost, Some(part))
+            }
+            _ if used > cost => (Deed::Charge, used - cost, None),
+            _ => (Deed::Back, cost - used, None),
+        };
+        if units == 0 {
+            return Ok(self.around());
+        }
+        let deadline = self.deadline();
+        for _ in 0..GUESSES {
+            let mut call = script::SETTLE.call(std::iter::once(key.as_slice()));
+            let charged_at = reservation.charged_at();
+            let around = self.around();
+            let part = part.as_deref();
+            if !question::settle(policy, deed, charged_at, units, part, around, &mut call) {
+                return Ok(around);
+            }
+            let spot = self.topology.spot(&key);
+            let value = self.topology.call(spot, &call, deadline).await?;
+            let (now, came, _) = head(&value).ok_or(Failure::Odd("the answer of a script"))?;
+            if came != Came::Elsewhen {
+                if let Some(part) = part {
+                    self.permits.let_go(reservation.permit(), part);
+                }
+                self.denials.forget(&key);
+                return Ok(now);
+            }
+            self.learn(now);
+        }
+        Err(Failure::Odd("the server's clock jumps about").into())
+    }
+
+    async fn manage<'p>(
+        &self,
+        policy: &'p Policy,
+        key: Key<'_>,
+        operation: KeyOperation,
+    ) -> Result<Decision<'p>, StoreError> {
+        policy.fits_micros()?;
+        let (wish, until) = match operation {
+            KeyOperation::Peek => ("", 0),
+            KeyOperation::Reset => ("reset", 0),
+            KeyOperation::Block(until) => ("block", question::micros_up(until.as_nanos())),
+            KeyOperation::Unblock => ("unblock", 0),
+        };
+        let state = state_key(&self.settings.prefix, policy, key);
+        if !wish.is_empty() {
+            let mut call = script::MANAGE.call(std::iter::once(state.as_slice()));
+            call.arg(wish).arg(until).arg(question::letter(policy)).arg(question::length(policy));
+            let spot = self.topology.spot(&state);
+            let value: Value = self.topology.call(spot, &call, self.deadline()).await?;
+            head(&value).ok_or(Failure::Odd("the answer of a script"))?;
+        }
+        self.denials.forget(&state);
+        self.decide(&[Check::new(policy, key).cost(Cost::PEEK)]).await
+    }
+}
+
+/// Questions that one call can reach.
+struct Group {
+    spot: Spot,
+    members: SmallVec<[usize; 4]>,
+}
+
+fn passes(question: &Question<'_>, state: &Recalled, now: Timestamp) -> bool {
+    state.state(question.policy, now).allows(now, Cost::new(question.cost))
+}
+
+fn decision<'p>(
+    now: Timestamp,
+    checks: &[Check<'p, '_>],
+    questions: &Questions<'p>,
+    states: &[Recalled],
+    allowed: bool,
+) -> Decision<'p> {
+    let status = |(check, &member): (&Check<'p, '_>, &usize)| -> Option<PolicyStatus<'p>> {
+        let (question, state) = (questions.all.get(member)?, states.get(member)?);
+        Some(state.answer(question, check.policy, now, allowed))
+    };
+    Decision::new(now, checks.iter().zip(&questions.members).filter_map(status))
+}
+
+impl Store for RedisStore {
+    async fn decide<'p>(&self, checks: &[Check<'p, '_>]) -> Result<Decision<'p>, StoreError> {
+        self.inner.decide(checks).await
+    }
+
+    async fn settle(&self, reservation: &Reservation, used: Cost) -> Result<Timestamp, StoreError> {
+        self.inner.settle(reservation, used).await
+    }
+
+    async fn manage<'p>(
+        &self,
+        policy: &'p Policy,
+        key: Key<'_>,
+        operation: KeyOperation,
+    ) -> Result<Decision<'p>, StoreError> {
+        self.inner.manage(policy, key, operation).await
+    }
+
+    fn instances(&self) -> NonZeroU64 {
+        self.inner.instances.count()
+    }
+}
+
+impl std::fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisStore").field("health", &self.health()).finish_non_exhaustive()
+    }
+}
