@@ -3,10 +3,12 @@
 //! die with the test, however it ends. If `redis-server` is missing they panic: a test that is
 //! skipped proves nothing.
 
+mod faked;
 mod process;
 mod resp;
 mod server;
 
+pub use faked::FakedRedis;
 pub(crate) use process::free_port;
 pub use resp::{Connection, Reply};
 pub use server::RedisServer;

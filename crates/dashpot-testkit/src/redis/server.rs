@@ -42,7 +42,12 @@ impl RedisServer {
     /// As [`start`](Self::start) does.
     #[must_use]
     pub fn with(settings: &[&str]) -> Self {
-        Self::launch(&[], |port, _| {
+        Self::with_variables(settings, &[])
+    }
+
+    /// The same with variables in its environment.
+    pub(super) fn with_variables(settings: &[&str], variables: &[(String, String)]) -> Self {
+        Self::launch(variables, |port, _| {
             let usual = ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"];
             let port = port.to_string();
             let mut all = vec!["--port", &port, "--bind", "127.0.0.1"];
