@@ -32,7 +32,7 @@ pub use bound::{admitted_within_bound, bucket_must_admit};
 pub use limits::limit;
 pub use oracle::{Expected, Oracle, OracleStore};
 pub use proxy::{Fault, Proxy};
-pub use redis::{FakedRedis, RedisServer};
+pub use redis::{FakedRedis, RedisCluster, RedisSentinels, RedisServer};
 pub use replay::{Time, replay, waiting_is_exact};
 pub use threads::on_all_threads;
 pub use trace::Trace;
