@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::panic;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use dashpot_testkit::redis::{RedisServer, Reply};
@@ -94,6 +95,36 @@ fn it_dies_with_its_test() {
     });
     let process: Box<u32> = process.unwrap_err().downcast().unwrap();
     assert!(gone(*process), "if the test panics");
+}
+
+/// Not a test but a process that ends without dropping anything, if it is told to.
+#[test]
+fn aborting() {
+    if std::env::var_os("DASHPOT_ABORT").is_some() {
+        let server = RedisServer::start();
+        println!("process {}", server.process());
+        std::process::abort();
+    }
+}
+
+#[test]
+fn it_dies_even_if_nothing_is_dropped() {
+    let this = std::env::current_exe().unwrap();
+    let mut other = Command::new(this);
+    other.args(["--exact", "aborting", "--nocapture"]).env("DASHPOT_ABORT", "1");
+    let output = String::from_utf8(other.output().unwrap().stdout).unwrap();
+    let process = output.split_once("process ").unwrap().1.lines().next().unwrap();
+    let start = Instant::now();
+    while Path::new(&format!("/proc/{process}/exe")).exists() {
+        assert!(start.elapsed() < Duration::from_secs(5), "{process} lives on");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn it_does_not_die_with_the_thread_that_starts_it() {
+    let server = std::thread::spawn(RedisServer::start).join().unwrap();
+    assert_eq!(server.command(&["PING"]).text(), "PONG");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::process::free_port;
+use super::server::arguments;
 use super::slots::id;
 use super::{Move, RedisServer, Reply, until};
 use crate::on_all_threads;
@@ -22,7 +23,6 @@ pub struct RedisCluster {
 
 /// A line of `CLUSTER NODES`: what one node thinks of another, or itself.
 struct View {
-    id: String,
     port: u16,
     flags: String,
     primary: String,
@@ -189,8 +189,7 @@ impl RedisCluster {
 
 impl View {
     fn parse(line: &str) -> Option<Self> {
-        let mut fields = line.split(' ');
-        let id = fields.next()?.to_owned();
+        let mut fields = line.split(' ').skip(1);
         let (address, _) = fields.next()?.split_once('@')?;
         let port = address.rsplit_once(':')?.1.parse().ok()?;
         let (flags, primary) = (fields.next()?.to_owned(), fields.next()?.to_owned());
@@ -201,7 +200,7 @@ impl View {
             let (first, last) = slots.split_once('-').unwrap_or((slots, slots));
             Some((first.parse().ok()?, last.parse().ok()?))
         });
-        Some(Self { id, port, flags, primary, epoch, slots: slots.collect() })
+        Some(Self { port, flags, primary, epoch, slots: slots.collect() })
     }
 
     fn is_primary(&self) -> bool {
@@ -210,7 +209,7 @@ impl View {
 
     /// Whether they have shaken hands.
     fn is_known(&self) -> bool {
-        !self.flags.contains("handshake") && !self.id.is_empty()
+        !self.flags.contains("handshake")
     }
 
     fn serves(&self, slot: u16) -> bool {
@@ -219,23 +218,20 @@ impl View {
 }
 
 fn start_node() -> RedisServer {
-    let bus = free_port().to_string();
-    RedisServer::with(&[
-        "--cluster-enabled",
-        "yes",
-        "--cluster-port",
-        &bus,
-        "--cluster-node-timeout",
-        "1000",
-        "--cluster-require-full-coverage",
-        "no",
-        // However long a replica has not heard from its primary, it may take over.
-        "--cluster-replica-validity-factor",
-        "0",
-        // And it stays with its primary.
-        "--cluster-allow-replica-migration",
-        "no",
-    ])
+    RedisServer::launch(&[], |port, _| {
+        let bus = free_port().to_string();
+        let settings = [
+            ["--cluster-enabled", "yes"],
+            ["--cluster-port", &bus],
+            ["--cluster-node-timeout", "1000"],
+            ["--cluster-require-full-coverage", "no"],
+            // However long a replica has not heard from its primary, it may take over.
+            ["--cluster-replica-validity-factor", "0"],
+            // And it stays with its primary.
+            ["--cluster-allow-replica-migration", "no"],
+        ];
+        arguments(port, settings.as_flattened())
+    })
 }
 
 /// What a node thinks of all of them, if it lives.
@@ -251,10 +247,10 @@ fn myself(node: &RedisServer) -> Option<View> {
 
 /// Whether a replica follows its primary.
 pub(super) fn in_sync(node: &RedisServer) -> bool {
-    let info = node.try_command(&["INFO", "replication"]);
-    matches!(info, Ok(Reply::Text(_)) if info.as_ref().is_ok_and(|info| {
-        info.text().contains("master_link_status:up")
-    }))
+    match node.try_command(&["INFO", "replication"]) {
+        Ok(Reply::Text(info)) => String::from_utf8_lossy(&info).contains("master_link_status:up"),
+        _ => false,
+    }
 }
 
 fn expect_ok(node: &RedisServer, command: &[&str]) {

@@ -36,6 +36,13 @@ impl RedisSentinels {
         });
 
         let sentinels = on_all_threads(3, |_| start_sentinel(&port));
+        for sentinel in &sentinels {
+            // They tell each other every two seconds else, and leave an old master alone for eight.
+            let reply = sentinel.command(&["SENTINEL", "DEBUG", "PUBLISH-PERIOD", "200"]);
+            assert!(reply.is_ok(), "{reply:?}");
+            let reply = sentinel.command(&["SENTINEL", "DEBUG", "INFO-PERIOD", "200"]);
+            assert!(reply.is_ok(), "{reply:?}");
+        }
         let it = Self { sentinels, servers };
         until("sentinels to know each other", AGREEMENT, || it.is_complete().then_some(()));
         it
@@ -100,9 +107,9 @@ impl RedisSentinels {
     pub fn failover(&self) -> &RedisServer {
         let old = self.master();
         until("a sentinel to fail over", AGREEMENT, || {
-            let reply = self.sentinels[0].command(&["SENTINEL", "FAILOVER", NAME]);
-            // It refuses while it is at it, or knows of no good replica yet.
-            reply.is_ok().then_some(())
+            // They refuse while they are at it, or know of no good replica yet.
+            let ask = |one: &RedisServer| one.try_command(&["SENTINEL", "FAILOVER", NAME]);
+            self.sentinels.iter().any(|one| ask(one).is_ok_and(|it| it.is_ok())).then_some(())
         });
         let new = self.wait_for_new_master(old.port());
         until("the old master to follow", AGREEMENT, || {

@@ -47,14 +47,7 @@ impl RedisServer {
 
     /// The same with variables in its environment.
     pub(super) fn with_variables(settings: &[&str], variables: &[(String, String)]) -> Self {
-        Self::launch(variables, |port, _| {
-            let usual = ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"];
-            let port = port.to_string();
-            let mut all = vec!["--port", &port, "--bind", "127.0.0.1"];
-            all.extend(usual);
-            all.extend(settings);
-            all.into_iter().map(str::to_owned).collect()
-        })
+        Self::launch(variables, |port, _| arguments(port, settings))
     }
 
     /// Starts one with these variables and the arguments that are made for a port and a
@@ -284,6 +277,16 @@ impl Drop for RedisServer {
     }
 }
 
+/// The settings all servers have, and these.
+pub(super) fn arguments(port: u16, settings: &[&str]) -> Vec<String> {
+    let port = port.to_string();
+    let mut all = vec!["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+    // Replicas need not wait for others to ask for the same.
+    all.extend(["--repl-diskless-sync-delay", "0"]);
+    all.extend(settings);
+    all.into_iter().map(str::to_owned).collect()
+}
+
 fn spawn(directory: &Path, arguments: &[String], variables: &[(String, String)]) -> Child {
     let program = std::env::var("DASHPOT_REDIS_SERVER").unwrap_or("redis-server".into());
     let log = File::options().append(true).create(true).open(directory.join("log"));
@@ -303,4 +306,33 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn field_of<'a>(info: &'a str, field: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn who_finds_the_port_taken_takes_another() {
+        // By somebody who never answers, and by somebody who answers just as well.
+        let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+        let other = RedisServer::start();
+        let taken = [mute.local_addr().unwrap().port(), other.port()];
+        let tries = Cell::new(0);
+        let server = RedisServer::launch(&[], |port, _| {
+            let attempt = tries.replace(tries.get() + 1);
+            arguments(taken.get(attempt).copied().unwrap_or(port), &[])
+        });
+        assert_eq!(tries.get(), 3);
+        assert_eq!(server.info("process_id"), server.process().to_string());
+    }
+
+    #[test]
+    #[should_panic(expected = "redis-server ends at once: \n*** FATAL CONFIG FILE ERROR")]
+    fn a_mistake_in_the_settings_is_told() {
+        let _ = RedisServer::with(&["--no-such-setting", "1"]);
+    }
 }
