@@ -7,6 +7,7 @@
 mod cluster;
 mod faked;
 mod process;
+mod questions;
 mod resp;
 mod sentinels;
 mod server;

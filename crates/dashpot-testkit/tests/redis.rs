@@ -109,9 +109,12 @@ fn aborting() {
 
 #[test]
 fn it_dies_even_if_nothing_is_dropped() {
-    let this = std::env::current_exe().unwrap();
-    let mut other = Command::new(this);
-    other.args(["--exact", "aborting", "--nocapture"]).env("DASHPOT_ABORT", "1");
+    // Its directory stays behind, so it gets a place that is removed here.
+    let place = std::env::temp_dir().join(format!("dashpot-aborting-{}", std::process::id()));
+    std::fs::create_dir(&place).unwrap();
+    let mut other = Command::new(std::env::current_exe().unwrap());
+    other.args(["--exact", "aborting", "--nocapture"]);
+    other.env("DASHPOT_ABORT", "1").env("TMPDIR", &place);
     let output = String::from_utf8(other.output().unwrap().stdout).unwrap();
     let process = output.split_once("process ").unwrap().1.lines().next().unwrap();
     let start = Instant::now();
@@ -119,6 +122,7 @@ fn it_dies_even_if_nothing_is_dropped() {
         assert!(start.elapsed() < Duration::from_secs(5), "{process} lives on");
         std::thread::yield_now();
     }
+    std::fs::remove_dir_all(&place).unwrap();
 }
 
 #[test]

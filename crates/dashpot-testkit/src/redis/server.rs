@@ -1,4 +1,3 @@
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -7,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::process::{TemporaryDirectory, await_stopped, free_port, signal, start};
+use super::questions::field_of;
 use super::{Connection, Reply, until};
 
 /// How long a server may take to start.
@@ -122,55 +122,6 @@ impl RedisServer {
         Ok(connection)
     }
 
-    /// One field of `INFO all`.
-    ///
-    /// # Panics
-    /// If there is no such field, or as [`command`](Self::command) does.
-    #[must_use]
-    pub fn info(&self, field: &str) -> String {
-        let all = self.command(&["INFO", "all"]).text();
-        let value = field_of(&all, field);
-        value.unwrap_or_else(|| panic!("INFO has no {field}: {all}")).to_owned()
-    }
-
-    /// All keys there are, in order.
-    ///
-    /// # Panics
-    /// As [`command`](Self::command) does.
-    #[must_use]
-    pub fn keys(&self) -> Vec<Vec<u8>> {
-        let mut keys = BTreeSet::new();
-        let mut cursor = b"0".to_vec();
-        loop {
-            let reply = self.command(&[b"SCAN", cursor.as_slice(), b"COUNT", b"1000"]);
-            let (next, found) = (reply.array()[0].bytes(), reply.array()[1].array());
-            keys.extend(found.iter().map(|key| key.bytes().to_vec()));
-            if next == b"0" {
-                return keys.into_iter().collect();
-            }
-            cursor = next.to_vec();
-        }
-    }
-
-    /// Those keys that never expire, in order.
-    ///
-    /// # Panics
-    /// As [`command`](Self::command) does.
-    #[must_use]
-    pub fn keys_without_ttl(&self) -> Vec<Vec<u8>> {
-        let mut keys = self.keys();
-        let mut eternal = Vec::new();
-        for some in keys.chunks(1000) {
-            let asked: Vec<_> = some.iter().map(|key| vec![b"PTTL".as_slice(), key]).collect();
-            let replies = self.on_connection(|connection| connection.commands(&asked));
-            let replies = replies.unwrap_or_else(|error| panic!("{}: {error}", self.address()));
-            eternal.extend(replies.iter().map(|reply| reply.int() == -1));
-        }
-        let mut eternal = eternal.into_iter();
-        keys.retain(|_| eternal.next() == Some(true));
-        keys
-    }
-
     /// Kills it, as a crash would.
     ///
     /// # Panics
@@ -231,7 +182,7 @@ impl RedisServer {
         fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
 
-    fn on_connection<T>(
+    pub(super) fn on_connection<T>(
         &self,
         work: impl FnOnce(&mut Connection) -> io::Result<T>,
     ) -> io::Result<T> {
@@ -293,7 +244,7 @@ fn spawn(directory: &Path, arguments: &[String], variables: &[(String, String)])
     let log = log.expect("a log file");
     start(&program, |command| {
         command.args(arguments).args(["--loglevel", "warning", "--dir"]).arg(directory);
-        command.envs(variables.iter().cloned()).current_dir(directory);
+        command.envs(variables.iter().cloned());
         let errors = log.try_clone().expect("a log file");
         command.stdin(Stdio::null()).stdout(log).stderr(errors);
     })
@@ -302,10 +253,6 @@ fn spawn(directory: &Path, arguments: &[String], variables: &[(String, String)])
 /// A lock that another thread's panic does not spoil.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn field_of<'a>(info: &'a str, field: &str) -> Option<&'a str> {
-    info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
 }
 
 #[cfg(test)]
