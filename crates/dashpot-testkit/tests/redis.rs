@@ -27,6 +27,17 @@ fn it_answers_and_knows_its_address() {
 }
 
 #[test]
+fn it_is_asked_again_over_another_connection_if_it_closes_one() {
+    let server = RedisServer::start();
+    let mut other = server.connect().unwrap();
+    for _ in 0..3 {
+        let closed = other.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+        assert_eq!(closed.unwrap(), Reply::Int(1));
+        assert_eq!(server.command(&["PING"]).text(), "PONG");
+    }
+}
+
+#[test]
 fn settings_are_heeded() {
     let server = RedisServer::with(&["--maxmemory", "2mb", "--requirepass", "secret"]);
     assert_eq!(server.info("maxmemory"), "2097152");
