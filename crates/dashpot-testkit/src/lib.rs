@@ -8,6 +8,9 @@
 //! - [`bound`]: how much may pass in any interval, checked on a list of admissions.
 //! - [`strategies`]: quotas, policies and traces for property tests.
 //! - [`workload`]: deterministic streams of arrivals.
+//! - [`redis`]: real Redis servers, alone, as a cluster, or watched by sentinels, to be killed,
+//!   hung and restarted; one of them with a clock that the test sets.
+//! - [`Proxy`]: a network that is slow, mute or broken on demand.
 
 mod bell;
 mod block_on;
@@ -15,6 +18,8 @@ pub mod bound;
 pub mod conformance;
 mod limits;
 pub mod oracle;
+mod proxy;
+pub mod redis;
 mod replay;
 pub mod strategies;
 mod threads;
@@ -26,6 +31,8 @@ pub use block_on::block_on;
 pub use bound::{admitted_within_bound, bucket_must_admit};
 pub use limits::limit;
 pub use oracle::{Expected, Oracle, OracleStore};
+pub use proxy::{Fault, Proxy};
+pub use redis::{FakedRedis, RedisCluster, RedisSentinels, RedisServer};
 pub use replay::{Time, replay, waiting_is_exact};
 pub use threads::on_all_threads;
 pub use trace::Trace;

@@ -1,0 +1,95 @@
+//! Processes that die with the test, and what they need: a port and a directory.
+
+use std::collections::hash_map::RandomState;
+use std::fs;
+use std::hash::BuildHasher;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use super::until;
+
+/// A port nobody listens on at this moment.
+///
+/// It is none of those that the system gives to clients: else a client that tries to connect
+/// while the server is down may be given the very port it calls, and talk to itself.
+pub(crate) fn free_port() -> u16 {
+    loop {
+        let port = 10_000 + (random() % 22_000) as u16;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+fn random() -> u64 {
+    RandomState::new().hash_one(())
+}
+
+/// A directory that is removed on drop.
+#[derive(Debug)]
+pub(super) struct TemporaryDirectory(PathBuf);
+
+impl TemporaryDirectory {
+    pub(super) fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("dashpot-redis-{:016x}", random()));
+        fs::create_dir(&path).expect("a temporary directory");
+        Self(path)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TemporaryDirectory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Starts a program that the system kills when this process ends, even if nothing is dropped.
+///
+/// That promise is about the *thread* that starts it, so one that never ends does.
+pub(super) fn start(program: &str, prepare: impl FnOnce(&mut Command)) -> Child {
+    type Job = (Command, Sender<std::io::Result<Child>>);
+    static STARTER: OnceLock<Mutex<Sender<Job>>> = OnceLock::new();
+    let starter = STARTER.get_or_init(|| {
+        let (sender, jobs) = mpsc::channel::<Job>();
+        thread::spawn(move || {
+            for (mut command, reply) in jobs {
+                let _ = reply.send(command.spawn());
+            }
+        });
+        Mutex::new(sender)
+    });
+
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", program]);
+    prepare(&mut command);
+    let (sender, reply) = mpsc::channel();
+    let starter = starter.lock().unwrap_or_else(PoisonError::into_inner);
+    starter.send((command, sender)).expect("the starter never ends");
+    let child = reply.recv().expect("the starter never ends");
+    child.expect("setpriv, which is part of util-linux, can be started")
+}
+
+/// Sends a signal by name.
+pub(super) fn signal(process: u32, name: &str) {
+    let kill = format!("kill -{name} {process}");
+    let status = Command::new("sh").args(["-c", &kill]).status().expect("there is a shell");
+    assert!(status.success(), "{kill}");
+}
+
+/// Waits until a process stands still, or does not any more.
+pub(super) fn await_stopped(process: u32, stopped: bool) {
+    until("a process to stop or go on", Duration::from_secs(5), || {
+        let status = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        let (_, fields) = status.rsplit_once(") ")?;
+        (fields.starts_with('T') == stopped).then_some(())
+    });
+}
