@@ -206,7 +206,7 @@ impl Link {
     /// Takes the link down, unless there is a new connection already.
     fn lose(&self, connection: &Arc<MultiplexedConnection>, reason: &str) {
         let current = self.connection.compare_and_swap(connection, None);
-        if current.is_some_and(|current| Arc::ptr_eq(&current, connection)) {
+        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, connection)) {
             tracing::warn!(server = self.address(), reason, "Redis does not answer");
             self.counters.went_down();
             self.condition.send_replace(Condition::Down(reason.to_owned()));
@@ -245,7 +245,8 @@ impl Link {
                 .set_response_timeout(None)
                 .set_pipeline_buffer_size(QUEUE);
             let client = Client::open(info)?;
-            let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+            let mut connection =
+                client.get_multiplexed_async_connection_with_config(&config).await?;
             if matches!(self.place, Place::Watched(_)) {
                 sentinel::confirm(&mut connection).await?;
             }

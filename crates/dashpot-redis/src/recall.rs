@@ -123,14 +123,17 @@ pub(crate) fn head(value: &Value) -> Option<(Timestamp, Came, &[Value])> {
 
 fn recalled(question: &Question<'_>, value: &Value) -> Option<Recalled> {
     match (crate::question::letter(question.policy), value) {
-        (_, Value::Nil) => Some(Recalled { blocked_until: Timestamp::EPOCH, counts: Counts::Nothing }),
+        (_, Value::Nil) => {
+            Some(Recalled { blocked_until: Timestamp::EPOCH, counts: Counts::Nothing })
+        }
         (letter, Value::BulkString(text)) => {
             let text = std::str::from_utf8(text).ok()?;
             let (blocked, text) = match text.strip_prefix('!') {
                 Some(rest) => rest.split_once('!')?,
                 None => ("0", text),
             };
-            let blocked_until = Timestamp::from_nanos(blocked.parse::<u64>().ok()?.checked_mul(TICK)?);
+            let blocked_until =
+                Timestamp::from_nanos(blocked.parse::<u64>().ok()?.checked_mul(TICK)?);
             let counts = if text.is_empty() { Counts::Nothing } else { counts(letter, text)? };
             Some(Recalled { blocked_until, counts })
         }
@@ -156,9 +159,7 @@ fn counts(letter: &str, text: &str) -> Option<Counts> {
             let rate = Rate { units: units.parse().ok()?, nanos: nanos.parse().ok()? };
             Counts::Bucket { micros: moment, grains: grains.parse().ok()?, rate }
         }
-        "f" | "c" => {
-            Counts::FixedWindow { start: moment, count: rest.get(16..)?.parse().ok()? }
-        }
+        "f" | "c" => Counts::FixedWindow { start: moment, count: rest.get(16..)?.parse().ok()? },
         "s" => {
             let (previous, current) = rest.split_once(' ')?;
             Counts::SlidingWindow {
@@ -173,28 +174,20 @@ fn counts(letter: &str, text: &str) -> Option<Counts> {
 
 /// A log with as few entries as give the same answers: those whose leaving is waited for, and the newest.
 fn log(question: &Question<'_>, parts: &[Value]) -> Option<Recalled> {
-    let [blocked, live, newest, oldest, leaver] = parts else { return None };
+    let [blocked, live, newest, oldest, leaver, last] = parts else { return None };
     let (live, limit) = (number(live)?, question.policy.limit());
-    let moment = |value: &Value| number(value).map(|micros| micros.saturating_mul(TICK));
-    let mut entries = SmallVec::new();
-    let mut last = 0;
-    let mut push = |at: Option<u64>, upto: u64| {
-        if let Some(at) = at
-            && (upto > last || (live == 0 && last == 0))
-        {
-            entries.push((at, upto));
-            last = upto;
-        }
-    };
-    if live > 0 {
-        push(moment(oldest), (live + 1).saturating_sub(limit).max(1));
-        push(moment(leaver), live.saturating_add(question.cost).saturating_sub(limit));
-    }
-    push(moment(newest), live);
-    Some(Recalled {
-        blocked_until: blocked_until(blocked)?,
-        counts: Counts::SlidingLog(entries),
-    })
+    let told = [
+        (oldest, (live + 1).saturating_sub(limit).max(1)),
+        (leaver, live.saturating_add(question.cost).saturating_sub(limit)),
+        (last, live),
+        // It tells the time, even if all of it was given back.
+        (newest, live),
+    ];
+    let known =
+        told.iter().filter_map(|&(at, upto)| Some((number(at)?.saturating_mul(TICK), upto)));
+    let mut entries: SmallVec<[(u64, u64); 3]> = known.collect();
+    entries.dedup();
+    Some(Recalled { blocked_until: blocked_until(blocked)?, counts: Counts::SlidingLog(entries) })
 }
 
 /// A block as sorted sets have it: the moment, negative.

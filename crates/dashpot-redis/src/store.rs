@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::SystemTime;
 
 use dashpot::{
-    Algorithm, Check, Cost, Decision, Key, KeyOperation, Policy, PolicyStatus, Receipt, Reservation,
-    Store, StoreError, Timestamp,
+    Algorithm, Check, Cost, Decision, Key, KeyOperation, Policy, PolicyStatus, Receipt,
+    Reservation, Store, StoreError, Timestamp,
 };
 use redis::Value;
 use smallvec::SmallVec;
@@ -253,10 +253,17 @@ impl Inner {
                     Some(parts) => {
                         // One call for each part: they are few.
                         for (part, &units) in parts.iter().zip(&question.parts) {
-                            let mut call = script::SETTLE.call(std::iter::once(question.key.as_slice()));
+                            let mut call =
+                                script::SETTLE.call(std::iter::once(question.key.as_slice()));
                             let (policy, around) = (question.policy, self.around());
                             let told = question::settle(
-                                policy, Deed::Undo, *charged_at, units, Some(part), around, &mut call,
+                                policy,
+                                Deed::Undo,
+                                *charged_at,
+                                units,
+                                Some(part),
+                                around,
+                                &mut call,
                             );
                             if told {
                                 let _ = self.topology.call(group.spot, &call, deadline).await;
@@ -310,7 +317,8 @@ impl Inner {
         at: impl Fn(usize) -> Timestamp,
     ) -> Decision<'p> {
         let receipt = |(check, &member): (&Check<'p, '_>, &usize)| {
-            let permit = questions.all.get(member)?.permit.as_ref().map_or(0, |permit| permit.number);
+            let permit =
+                questions.all.get(member)?.permit.as_ref().map_or(0, |permit| permit.number);
             let at = at(member);
             (permit != 0 || at != decided.at()).then(|| Receipt {
                 policy: check.policy.clone(),
@@ -326,11 +334,7 @@ impl Inner {
         if receipts.is_empty() { decided } else { decided.with_receipts(receipts) }
     }
 
-    async fn settle(
-        &self,
-        reservation: &Reservation,
-        used: Cost,
-    ) -> Result<Timestamp, StoreError> {
+    async fn settle(&self, reservation: &Reservation, used: Cost) -> Result<Timestamp, StoreError> {
         let policy = reservation.policy();
         policy.fits_micros()?;
         let (cost, used) = (reservation.cost().units(), used.units());

@@ -41,7 +41,9 @@ pub enum UrlError {
     #[error("a store needs a URL, such as redis://127.0.0.1:6379")]
     None,
     /// It is something else.
-    #[error("`{0}` is not a URL of Redis; use redis://, rediss://, redis-cluster:// or redis-sentinel://")]
+    #[error(
+        "`{0}` is not a URL of Redis; use redis://, rediss://, redis-cluster:// or redis-sentinel://"
+    )]
     Scheme(String),
     /// Its parts make no sense.
     #[error("`{url}` is no URL of Redis: {reason}")]
@@ -52,7 +54,9 @@ pub enum UrlError {
         reason: String,
     },
     /// A cluster or sentinels among several.
-    #[error("several URLs are several servers that know nothing of each other: each is redis:// or rediss://")]
+    #[error(
+        "several URLs are several servers that know nothing of each other: each is redis:// or rediss://"
+    )]
     Several,
     /// Sentinels of nobody.
     #[error("`{0}` does not say which master: redis-sentinel://host:26379/mymaster")]
@@ -157,8 +161,7 @@ impl<'u> Url<'u> {
         path: &str,
         root: Option<&[u8]>,
     ) -> Result<ConnectionInfo, UrlError> {
-        let malformed =
-            |reason: String| UrlError::Malformed { url: self.to_string(), reason };
+        let malformed = |reason: String| UrlError::Malformed { url: self.to_string(), reason };
         if host.is_empty() {
             return Err(malformed("a host is missing".to_owned()));
         }
@@ -242,7 +245,8 @@ mod tests {
 
     #[test]
     fn clusters_and_sentinels_list_hosts() {
-        let Target::Cluster(Seeds { nodes, .. }) = parse(&["redis-cluster://:pw@a:7001,b,[::1]:7003"]).unwrap()
+        let Target::Cluster(Seeds { nodes, .. }) =
+            parse(&["redis-cluster://:pw@a:7001,b,[::1]:7003"]).unwrap()
         else {
             panic!("a cluster");
         };

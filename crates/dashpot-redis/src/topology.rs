@@ -100,7 +100,8 @@ impl Topology {
     pub(crate) async fn ready(&self, deadline: Instant) -> Result<(), Failure> {
         let condition = || match self {
             Self::Servers(servers) => {
-                let mut conditions = servers.iter().map(|one| one.link.condition().borrow().clone());
+                let mut conditions =
+                    servers.iter().map(|one| one.link.condition().borrow().clone());
                 conditions.find(|condition| *condition != Condition::Up).unwrap_or(Condition::Up)
             }
             Self::Cluster(cluster) => cluster.condition(),

@@ -50,6 +50,21 @@ pub struct Expected {
     pub slack: Slack,
 }
 
+impl Expected {
+    /// What a store answers whose clock ticks like this: a wait that ends between two ticks is over with the
+    /// second.
+    pub(crate) fn round_up(&mut self, tick: Duration) {
+        let tick = tick.as_nanos() as u64;
+        let up = |nanos: u64| nanos.checked_next_multiple_of(tick).unwrap_or(u64::MAX);
+        let wait = |wait: Duration| Duration::from_nanos(up(wait.as_nanos() as u64));
+        self.reset_after = wait(self.reset_after);
+        self.retry_after = self.retry_after.map(wait);
+        self.available_after = self.available_after.map(wait);
+        self.delay = wait(self.delay);
+        self.slack.nanos = up(self.slack.nanos);
+    }
+}
+
 /// Every counter there is, each with all it needs to remember.
 ///
 /// Time zones other than UTC are not supported.

@@ -3,13 +3,15 @@
 mod compare;
 mod waiting;
 
+use std::time::Duration;
+
 use dashpot::{
     Algorithm, Check, Clock, Cost, Key, KeyOperation, ManualClock, Outcome, Policy, Reservation,
     Store, Timestamp,
 };
 
 use crate::trace::{Ask, Operation, Step, Trace};
-use crate::{Oracle, block_on};
+use crate::{Expected, Oracle, block_on};
 
 use compare::{difference, excuse};
 pub use waiting::waiting_is_exact;
@@ -20,6 +22,11 @@ pub trait Time {
     fn now(&self) -> Timestamp;
     /// Shows `now` from here on, be it earlier or later than before.
     fn set(&self, now: Timestamp);
+
+    /// The shortest time it shows. Waits are whole numbers of these: less would not be enough.
+    fn tick(&self) -> Duration {
+        Duration::from_nanos(1)
+    }
 }
 
 impl Time for ManualClock {
@@ -108,12 +115,13 @@ impl<'a, S: Store, T: Time> Replay<'a, S, T> {
     /// Answers what the first ask took, if it is worth settling.
     fn ask(&mut self, asks: &[Ask]) -> Result<Option<Reservation>, String> {
         let checks: Vec<_> = asks.iter().map(|ask| self.check(ask)).collect();
-        let decision = block_on(self.store.decide(&checks)).map_err(|error| error.to_string())?;
+        let decision =
+            block_on(self.store.decide(&checks)).map_err(|error| format!("{error:?}"))?;
 
         // Only a key that was carried over to another rate can need an excuse.
         let redefinable = checks.iter().any(|check| self.is_redefinable(check.policy));
         let before = redefinable.then(|| self.oracle.clone());
-        let mut expected = self.oracle.decide(decision.at(), &checks);
+        let mut expected = self.expect(self.time.tick(), decision.at(), &checks);
         let passed = expected.iter().all(|expected| expected.outcome == Outcome::Allow);
         if let Some(before) = before
             && excuse(&mut expected, &decision)
@@ -122,7 +130,7 @@ impl<'a, S: Store, T: Time> Replay<'a, S, T> {
             // A denial the oracle would not have made, but lets pass: nothing was charged.
             self.oracle = before;
             let peeks: Vec<_> = checks.iter().map(|check| check.cost(Cost::PEEK)).collect();
-            expected = self.oracle.decide(decision.at(), &peeks);
+            expected = self.expect(self.time.tick(), decision.at(), &peeks);
             excuse(&mut expected, &decision);
         }
         if let Some(difference) = difference(&expected, &decision) {
@@ -162,7 +170,7 @@ impl<'a, S: Store, T: Time> Replay<'a, S, T> {
             return Ok(());
         }
         let at = block_on(self.store.settle(&reservation, Cost::new(used)))
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| format!("{error:?}"))?;
         self.oracle.settle(at, &policy, Key::new(&key), cost, charged_at, used);
         self.latest = self.latest.max(at);
         Ok(())
@@ -177,13 +185,23 @@ impl<'a, S: Store, T: Time> Replay<'a, S, T> {
             Operation::Unblock => KeyOperation::Unblock,
         };
         let decision = block_on(self.store.manage(policy, key, operation))
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| format!("{error:?}"))?;
         self.latest = self.latest.max(decision.at());
         if operation == KeyOperation::Reset {
             self.resets.push((key.as_bytes().to_owned(), decision.at()));
         }
-        let expected = self.oracle.manage(decision.at(), policy, key, operation);
+        let mut expected = self.oracle.manage(decision.at(), policy, key, operation);
+        expected.round_up(self.time.tick());
         difference(&[expected], &decision).map_or(Ok(()), Err)
+    }
+
+    /// What the oracle says, by a clock that ticks like this.
+    fn expect(&mut self, tick: Duration, at: Timestamp, checks: &[Check<'_, '_>]) -> Vec<Expected> {
+        let mut expected = self.oracle.decide(at, checks);
+        for expected in &mut expected {
+            expected.round_up(tick);
+        }
+        expected
     }
 
     fn check(&self, ask: &Ask) -> Check<'a, 'a> {

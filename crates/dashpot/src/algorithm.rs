@@ -283,7 +283,10 @@ impl Engine {
     /// What somebody else remembers; `None` if this algorithm does not count like that.
     pub(crate) fn recall(&self, counted: Counted<'_>, now: Timestamp) -> Option<State> {
         Some(match (&self.method, counted) {
-            (Method::TokenBucket(_) | Method::LeakyBucket(_), Counted::Bucket { full_at, rate }) => {
+            (
+                Method::TokenBucket(_) | Method::LeakyBucket(_),
+                Counted::Bucket { full_at, rate },
+            ) => {
                 let mut tat = token_bucket::Tat::new(full_at);
                 if let Some(bucket) = self.bucket() {
                     bucket.adopt(&TokenBucket::of(rate), &mut tat, now.as_nanos());
@@ -293,10 +296,9 @@ impl Engine {
             (Method::FixedWindow(_), Counted::FixedWindow { start, count }) => {
                 State::FixedWindow(fixed_window::Count::new(start, count))
             }
-            (
-                Method::SlidingWindow(_),
-                Counted::SlidingWindow { start, previous, current },
-            ) => State::SlidingWindow(sliding_window::Counts::new(start, previous, current)),
+            (Method::SlidingWindow(_), Counted::SlidingWindow { start, previous, current }) => {
+                State::SlidingWindow(sliding_window::Counts::new(start, previous, current))
+            }
             (Method::SlidingLog(_), Counted::SlidingLog(entries)) => {
                 State::SlidingLog(sliding_log::Log::new(entries))
             }

@@ -44,8 +44,8 @@ use crate::{
     StoreError, SystemClock, Timestamp,
 };
 pub use builder::MemoryStoreBuilder;
-pub(crate) use kept::Kept;
 use held::Wanted;
+pub(crate) use kept::Kept;
 use overflow::Overflow;
 use page::DEFINITION_BITS;
 use pool::Pool;

@@ -24,9 +24,12 @@
 --   u   ""
 --       and before any of these, if it is blocked, "!" "until, 16" "!"
 --   l   a sorted set: moments, scored by the number of the last unit taken then;
---       "-" the number of the last unit forgotten, as −1 − that; "!" a block, as −its moment
+--       "-" the number of the last unit forgotten, as −1 − that; "!" a block, as −its moment.
+--       Told as {block, units that count, newest moment; when the units were taken that leave first for one
+--       more to fit, and for the cost; and the last of all}
 --   n   a sorted set: permits, scored by when they lapse;
---       "n" how many units are out, as −that; "!" a block, as −its moment
+--       "n" how many units are out, as −that; "!" a block, as −its moment.
+--       Told as {block, units that are out}
 
 local call, sub, format, tonumber = redis.call, string.sub, string.format, tonumber
 local time = call('TIME')
@@ -239,6 +242,7 @@ local function sliding_log(i, cost, limit, length)
   reply[i + 3] = {
     marks[2] or false, format('%.0f', live), newest and newest[1] or false,
     live > 0 and taken(math.max(1, live + 1 - limit)) or false, false,
+    live > 0 and taken(live) or false,
   }
   if cost == 0 then
     return
@@ -271,7 +275,8 @@ local function concurrency(i, cost, limit, lease, count, at)
     call('ZINCRBY', key, format('%.0f', -out), 'n')
   end
   local marks = call('ZMSCORE', key, 'n', '!')
-  out, blocked = marks[1] and -marks[1] or 0, marks[2] and -marks[2] or 0
+  -- Not −0, which is another text.
+  out, blocked = marks[1] and 0 - marks[1] or 0, marks[2] and 0 - marks[2] or 0
   reply[i + 3] = {marks[2] or false, format('%.0f', out)}
   if cost == 0 then
     return

@@ -1,12 +1,10 @@
-use std::time::Duration;
-
 use dashpot::{Algorithm, Check, Decision, Store, Timestamp};
 
 use crate::block_on;
 
 use super::Time;
 
-/// If `check` is denied with a known wait: one nanosecond less is not enough, and the whole wait
+/// If `check` is denied with a known wait: one tick of the clock less is not enough, and the whole wait
 /// is. Nothing to see if it passes, if the wait ends beyond the end of time, or under concurrency,
 /// which no clock can promise anything about.
 ///
@@ -18,7 +16,7 @@ pub fn waiting_is_exact<S: Store>(
     check: &Check<'_, '_>,
 ) -> Result<(), String> {
     let decide = || -> Result<Decision<'_>, String> {
-        block_on(store.decide(&[*check])).map_err(|error| error.to_string())
+        block_on(store.decide(&[*check])).map_err(|error| format!("{error:?}"))
     };
     if check.policy.algorithm() == Algorithm::Concurrency {
         return Ok(());
@@ -34,7 +32,7 @@ pub fn waiting_is_exact<S: Store>(
         return Ok(());
     }
 
-    time.set(denial.at().after(wait - Duration::from_nanos(1)));
+    time.set(denial.at().after(wait - time.tick()));
     let early = decide()?;
     if early.is_allowed() {
         return Err(format!("passed before its time: told {denial:?}, got {early:?}"));
