@@ -219,14 +219,12 @@ impl<'p> Decision<'p> {
     }
 
     /// The same decision, by something that stood in for a store that could not answer.
-    #[must_use]
     pub fn degraded(mut self) -> Self {
         self.is_degraded = true;
         self
     }
 
     /// The same decision with receipts, one for each check that needs one.
-    #[must_use]
     pub fn with_receipts(mut self, receipts: impl Into<Box<[Receipt]>>) -> Self {
         self.receipts = Some(receipts.into());
         self
