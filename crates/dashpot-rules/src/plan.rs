@@ -294,11 +294,7 @@ impl<'r> Plan<'r> {
     }
 
     /// What each rule says should be done when the store cannot answer.
-    fn go_without(
-        &self,
-        (local, instances): (&MemoryStore, NonZeroU64),
-        ruling: &mut Ruling<'r>,
-    ) {
+    fn go_without(&self, (local, instances): (&MemoryStore, NonZeroU64), ruling: &mut Ruling<'r>) {
         let enforced = || self.asks.iter().filter(|ask| ask.enforced);
         enforced().for_each(|ask| ask.rule.tally.go_without());
         let strict = enforced().find(|ask| ask.rule.on_store_error == OnStoreError::Deny);

@@ -388,7 +388,10 @@ fn limits_that_redis_cannot_keep_are_told() {
     let rule = "[[rule]]\nname = 'r'\nlimits = ['10000000000000000/s']\n";
     assert!(dashpot_rules::RuleSet::parse(rule).is_ok());
     let told = errors(&format!("[store]\nurl = 'redis://127.0.0.1'\n{rule}"));
-    assert!(told.contains("dashpot.toml:5:12: error: 10000000000000000 is more than Redis"), "{told}");
+    assert!(
+        told.contains("dashpot.toml:5:12: error: 10000000000000000 is more than Redis"),
+        "{told}"
+    );
     let odd = "[[rule]]\nname = 'r'\nlimits = ['4611686018427387847/year']\n";
     let told = errors(&format!("[store]\nurl = 'redis://127.0.0.1'\n{odd}"));
     assert!(told.contains("5:12: error"), "{told}");
