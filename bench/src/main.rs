@@ -9,6 +9,7 @@ mod layer;
 mod machine;
 mod peer;
 mod peers;
+mod redis;
 mod speed;
 mod table;
 mod workload;
@@ -27,7 +28,7 @@ pub(crate) enum Scale {
 
 type Section = (&'static str, fn(Scale));
 
-const SECTIONS: [Section; 8] = [
+const SECTIONS: [Section; 10] = [
     ("speed", speed::report),
     ("three", speed::report_three),
     ("excess", excess::report),
@@ -36,10 +37,13 @@ const SECTIONS: [Section; 8] = [
     ("flood", flood::report),
     ("layer", layer::report),
     ("rules", layer::report_rules),
+    ("redis", redis::report),
+    ("outage", redis::report_outages),
 ];
 
 const USAGE: &str =
     "usage: bench [--quick | --full] [speed] [three] [excess] [bytes] [fill] [flood] [layer] [rules]
+             [redis] [outage]
 
   --quick   about a minute: fewer rounds, and what is rough about them shows
   --full    adds 10 million keys: twenty minutes, 5 GB of memory

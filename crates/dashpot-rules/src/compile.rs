@@ -20,7 +20,6 @@ use crate::problem::{Problems, RuleErrors};
 use crate::read::{List, Map};
 use crate::rule::Priority;
 use crate::set::{MemorySettings, RuleSet, StoreSettings};
-use crate::share::Shares;
 use crate::source::{Source, Span, Written};
 use crate::{Fact, Headers, ParseFactError};
 
@@ -89,7 +88,6 @@ impl Compiler<'_> {
             headers: self.headers(config.headers.as_ref()),
             store,
             memory: self.memory(config.memory.as_ref()),
-            shares: Shares::default(),
             advice: Vec::new(),
             files: Vec::new(),
         };

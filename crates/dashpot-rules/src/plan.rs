@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::rule::{Cut, OnStoreError, Rule, Settle};
 use crate::set::Selection;
-use crate::share::Shares;
+use crate::share::Policies;
 use crate::weight::Weight;
 use crate::{Descriptor, Fact};
 
@@ -24,16 +24,22 @@ pub struct Plan<'r> {
     keys: KeyBuf,
     /// Rules that only count, and would refuse a request that lacks what this one does.
     lacking: Vec<&'r Rule>,
-    shares: &'r Shares,
 }
 
 /// What one rule asks.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask<'r> {
     pub(crate) rule: &'r Rule,
-    pub(crate) policies: &'r [Policy],
+    pub(crate) policies: &'r Policies,
     key: Range<usize>,
     pub(crate) enforced: bool,
+}
+
+impl Ask<'_> {
+    /// Whether this is one of its policies, or a part of one.
+    fn owns(&self, policy: &Policy) -> bool {
+        self.policies.iter().any(|own| own.same_counters(policy))
+    }
 }
 
 /// Why a request is refused.
@@ -52,13 +58,8 @@ pub enum Refusal<'r> {
 impl<'r> Plan<'r> {
     pub(crate) fn new(selection: &Selection<'r>, request: &impl Descriptor) -> Self {
         let set = selection.set;
-        let mut plan = Self {
-            refusal: None,
-            asks: SmallVec::new(),
-            keys: KeyBuf::new(),
-            lacking: Vec::new(),
-            shares: &set.shares,
-        };
+        let mut plan =
+            Self { refusal: None, asks: SmallVec::new(), keys: KeyBuf::new(), lacking: Vec::new() };
         let path = selection.path.as_deref().unwrap_or_else(|| request.path());
         if let Some(fact) = set.block.find(request, path) {
             plan.refusal = Some(Refusal::Blocked(fact));
@@ -118,10 +119,10 @@ impl<'r> Plan<'r> {
         self.asks.iter().filter(|ask| ask.enforced).flat_map(|ask| self.checks_of(ask))
     }
 
-    /// The questions of those that are enforced and such as this.
-    fn gather(&self, wanted: impl Fn(&Rule) -> bool) -> SmallVec<[Check<'r, '_>; 4]> {
+    /// The questions of those that are enforced.
+    fn gather(&self) -> SmallVec<[Check<'r, '_>; 4]> {
         let mut checks = SmallVec::new();
-        for ask in self.asks.iter().filter(|ask| ask.enforced && wanted(ask.rule)) {
+        for ask in self.asks.iter().filter(|ask| ask.enforced) {
             for check in self.checks_of(ask) {
                 checks.push(check);
             }
@@ -149,7 +150,7 @@ impl<'r> Plan<'r> {
         if self.is_refused(&mut ruling) {
             return ruling;
         }
-        let checks = self.gather(|_| true);
+        let checks = self.gather();
         if !checks.is_empty() {
             let answer = store.decide(&checks).await;
             self.take(answer, &checks, (local, store.instances()), &mut ruling);
@@ -173,7 +174,7 @@ impl<'r> Plan<'r> {
         if self.is_refused(ruling) || self.asks.is_empty() {
             return true;
         }
-        let checks = self.gather(|_| true);
+        let checks = self.gather();
         let Some(answer) = store.decide_at_once(&checks) else { return false };
         self.take(answer, &checks, (local, store.instances()), ruling);
         true
@@ -186,7 +187,7 @@ impl<'r> Plan<'r> {
         if self.is_refused(&mut ruling) {
             return Some(ruling);
         }
-        let checks = self.gather(|_| true);
+        let checks = self.gather();
         let peeks = checks.iter().map(|check| check.cost(Cost::PEEK));
         let peeks: SmallVec<[Check<'r, '_>; 4]> = peeks.collect();
         if peeks.is_empty() {
@@ -207,7 +208,7 @@ impl<'r> Plan<'r> {
             return None;
         }
         ruling.decision = Some(decision);
-        self.conclude(&checks, &mut ruling);
+        self.conclude(&checks, false, &mut ruling);
         Some(ruling)
     }
 
@@ -231,7 +232,7 @@ impl<'r> Plan<'r> {
         match answer {
             Ok(decision) => {
                 ruling.decision = Some(decision);
-                self.conclude(checks, ruling);
+                self.conclude(checks, false, ruling);
             }
             Err(error) => {
                 tracing::debug!(%error, "the store did not answer");
@@ -242,30 +243,20 @@ impl<'r> Plan<'r> {
     }
 
     /// Draws the conclusions of the decision on these checks.
-    fn conclude(&self, checks: &[Check<'r, '_>], ruling: &mut Ruling<'r>) {
+    fn conclude(&self, checks: &[Check<'r, '_>], local: bool, ruling: &mut Ruling<'r>) {
         let Some(decision) = &ruling.decision else { return };
-        if !decision.is_allowed() {
-            return self.refuse(ruling);
-        }
-        // Mostly there is nothing to remember.
-        if self.settles() {
-            for check in checks {
-                let taken = || check.reservation(decision);
-                self.remember(check.policy, taken, false, &mut ruling.pending);
+        if decision.is_allowed() {
+            // Mostly there is nothing to remember.
+            if self.asks.iter().any(|ask| ask.rule.settle != Settle::Never) {
+                for check in checks {
+                    self.remember(check, decision, local, &mut ruling.pending);
+                }
             }
+            return;
         }
-    }
-
-    fn settles(&self) -> bool {
-        self.asks.iter().any(|ask| ask.rule.settle != Settle::Never)
-    }
-
-    /// Says by which rule a decision is a denial.
-    fn refuse(&self, ruling: &mut Ruling<'r>) {
-        let Some(decision) = &ruling.decision else { return };
         let denier = decision.denier().map(PolicyStatus::policy);
         for ask in self.asks.iter().filter(|ask| ask.enforced) {
-            let mine = |policy: &Policy| ask.policies.contains(policy);
+            let mine = |policy: &Policy| ask.owns(policy);
             if decision.denied().any(|status| mine(status.policy())) {
                 ask.rule.tally.deny();
             }
@@ -279,15 +270,15 @@ impl<'r> Plan<'r> {
     /// Notes what is to be settled later.
     fn remember(
         &self,
-        policy: &Policy,
-        taken: impl FnOnce() -> Option<Reservation>,
+        check: &Check<'r, '_>,
+        decision: &Decision<'_>,
         local: bool,
         pending: &mut Vec<Pending<'r>>,
     ) {
-        let owner = self.asks.iter().find(|ask| ask.policies.contains(policy));
+        let owner = self.asks.iter().find(|ask| ask.owns(check.policy));
         if let Some(Ask { rule, .. }) = owner
             && *rule.settle() != Settle::Never
-            && let Some(reservation) = taken()
+            && let Some(reservation) = check.reservation(decision)
         {
             pending.push(Pending { reservation, rule, local });
         }
@@ -302,30 +293,26 @@ impl<'r> Plan<'r> {
             ruling.refusal = Some(Refusal::Unavailable(ask.rule));
             return;
         }
-        let checks = self.gather(|rule| rule.on_store_error == OnStoreError::Local);
+        // Others go without, too: each may grant its part.
+        let is_local = |ask: &&Ask<'r>| ask.rule.on_store_error == OnStoreError::Local;
+        let mut wholes: SmallVec<[&Policy; 4]> = SmallVec::new();
+        let mut checks: SmallVec<[Check<'r, '_>; 4]> = SmallVec::new();
+        for ask in enforced().filter(is_local) {
+            wholes.extend(ask.policies.iter());
+            let key = self.key(ask);
+            let parts = ask.policies.part(instances).iter();
+            checks.extend(parts.map(|part| Check::new(part, key).cost(ask.rule.cost)));
+        }
         if checks.is_empty() {
             return;
         }
-        // Others go without, too: each may grant its part.
-        let parts: SmallVec<[Policy; 4]> =
-            checks.iter().map(|check| self.shares.part(check.policy, instances)).collect();
-        let local_checks: SmallVec<[Check<'_, '_>; 4]> = checks
-            .iter()
-            .zip(&parts)
-            .map(|(check, part)| Check::new(part, check.key).cost(check.cost))
-            .collect();
-        let decided = local.decide_now(&local_checks);
-        let both = || checks.iter().zip(decided.statuses());
-        let statuses = both().map(|(check, status)| status.of_whole(check.policy, check.cost));
+        let decided = local.decide_now(&checks);
+        let asked = checks.iter().zip(wholes).zip(decided.statuses());
+        let statuses = asked.map(|((check, whole), status)| {
+            if check.cost.units() <= whole.limit() { status.for_now() } else { *status }
+        });
         ruling.decision = Some(Decision::new(decided.at(), statuses).degraded());
-        if !decided.is_allowed() {
-            self.refuse(ruling);
-        } else if self.settles() {
-            for (check, local_check) in checks.iter().zip(&local_checks) {
-                let taken = || local_check.reservation(&decided);
-                self.remember(check.policy, taken, true, &mut ruling.pending);
-            }
-        }
+        self.conclude(&checks, true, ruling);
     }
 
     /// Asks the rules that only count: the second half of [`decide`](Self::decide). They are charged
@@ -344,8 +331,7 @@ impl<'r> Plan<'r> {
             match store.decide(&checks).await {
                 Ok(decision) if decision.is_allowed() => {
                     for check in &checks {
-                        let taken = || check.reservation(&decision);
-                        self.remember(check.policy, taken, false, &mut pending);
+                        self.remember(check, &decision, false, &mut pending);
                     }
                 }
                 Ok(_) => ask.rule.tally.would_deny(),

@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::matching::{Condition, PathPattern};
 use crate::secret::shown;
+use crate::share::Policies;
 use crate::weight::Weight;
 use crate::{Descriptor, Fact, OnDeny};
 
@@ -96,15 +97,15 @@ impl Named {
 pub(crate) struct Tier {
     /// `None` is for everybody.
     pub(crate) name: Option<String>,
-    pub(crate) policies: Vec<Policy>,
+    pub(crate) policies: Policies,
     pub(crate) limits: Vec<Limit>,
     /// The same with the weight of each priority, made when it is first asked for: most never are.
-    pub(crate) weighted: Vec<OnceLock<Vec<Policy>>>,
+    pub(crate) weighted: Vec<OnceLock<Policies>>,
 }
 
 impl Tier {
     /// Its policies, with the weight of this priority.
-    pub(crate) fn policies(&self, priority: Option<&Priority>) -> &[Policy] {
+    pub(crate) fn policies(&self, priority: Option<&Priority>) -> &Policies {
         let Some(priority) = priority else { return &self.policies };
         let Some(weighted) = self.weighted.get(priority.number) else { return &self.policies };
         weighted.get_or_init(|| {
@@ -186,7 +187,7 @@ impl Rule {
 
     /// All its policies, of all tiers.
     pub fn policies(&self) -> impl Iterator<Item = &Policy> {
-        self.tiers.iter().flat_map(|tier| &tier.policies)
+        self.tiers.iter().flat_map(|tier| tier.policies.iter())
     }
 
     pub(crate) fn has_tiers(&self) -> bool {

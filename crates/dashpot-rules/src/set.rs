@@ -14,7 +14,6 @@ use crate::matching::{Index, normal, unresolved};
 use crate::plan::Plan;
 use crate::problem::{Problem, RuleErrors};
 use crate::rule::{OnStoreError, Priority, Rule};
-use crate::share::Shares;
 use crate::token::Tokens;
 use crate::weight::Weight;
 use crate::{Descriptor, Explanation, Fact, Headers, Identity, Source, compile, load};
@@ -49,7 +48,6 @@ pub struct RuleSet {
     pub(crate) headers: Headers,
     pub(crate) store: StoreSettings,
     pub(crate) memory: MemorySettings,
-    pub(crate) shares: Shares,
     pub(crate) advice: Vec<Problem>,
     /// The files it was read from, key files included.
     pub(crate) files: Vec<Seen>,

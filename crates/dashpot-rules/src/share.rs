@@ -1,35 +1,65 @@
 //! What each instance may grant on its own while the store cannot answer.
 
-use std::collections::HashMap;
 use std::num::NonZeroU64;
+use std::ops::Deref;
+use std::sync::OnceLock;
 
-use arc_swap::ArcSwapOption;
 use dashpot::Policy;
 
-/// Parts of policies, made when they are first asked for. There are as many as there are policies: for
-/// another number of instances they are made anew.
+/// The policies of a tier, and their parts for several instances, made when they are first asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Shares(ArcSwapOption<Table>);
-
-#[derive(Clone, Debug)]
-struct Table {
-    parts: NonZeroU64,
-    policies: HashMap<Policy, Policy>,
+pub(crate) struct Policies {
+    whole: Vec<Policy>,
+    /// One set for every number of instances there ever were.
+    parts: OnceLock<Box<Parts>>,
 }
 
-impl Shares {
-    /// One part of this policy in so many.
-    pub(crate) fn part(&self, policy: &Policy, parts: NonZeroU64) -> Policy {
-        let table = self.0.load();
-        let known = table.as_deref().filter(|table| table.parts == parts);
-        if let Some(share) = known.and_then(|table| table.policies.get(policy)) {
-            return share.clone();
+#[derive(Debug)]
+struct Parts {
+    instances: NonZeroU64,
+    policies: Vec<Policy>,
+    next: OnceLock<Box<Parts>>,
+}
+
+/// Of more instances than this only powers of two are told apart, so that there are few sets.
+const EACH: u64 = 32;
+
+impl Policies {
+    /// Each policy's part for one of so many instances.
+    pub(crate) fn part(&self, instances: NonZeroU64) -> &[Policy] {
+        if instances == NonZeroU64::MIN {
+            return &self.whole;
         }
-        let share = policy.share(parts);
-        let mut policies = known.map(|table| table.policies.clone()).unwrap_or_default();
-        policies.insert(policy.clone(), share.clone());
-        // If somebody else does the same, one of the two is made again.
-        self.0.store(Some(Table { parts, policies }.into()));
-        share
+        // More of them is less for each: never too much.
+        let rounded = match instances.get() {
+            few @ ..=EACH => few,
+            many => many.checked_next_power_of_two().unwrap_or(many),
+        };
+        let instances = NonZeroU64::new(rounded).unwrap_or(instances);
+        let mut next = &self.parts;
+        loop {
+            let parts = next.get_or_init(|| {
+                let policies = self.whole.iter().map(|policy| policy.share(instances)).collect();
+                Box::new(Parts { instances, policies, next: OnceLock::new() })
+            });
+            if parts.instances == instances {
+                return &parts.policies;
+            }
+            next = &parts.next;
+        }
+    }
+}
+
+impl FromIterator<Policy> for Policies {
+    fn from_iter<I: IntoIterator<Item = Policy>>(policies: I) -> Self {
+        Self { whole: policies.into_iter().collect(), parts: OnceLock::new() }
+    }
+}
+
+impl Deref for Policies {
+    type Target = [Policy];
+
+    fn deref(&self) -> &[Policy] {
+        &self.whole
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use crate::algorithm::{Judgement, Verdict};
-use crate::{Check, Cost, Policy, Timestamp};
+use crate::{Check, Policy, Timestamp};
 
 /// Whether it may pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,17 +79,14 @@ impl<'p> PolicyStatus<'p> {
         Self { policy, standing, verdict: Verdict::Deny(retry) }
     }
 
-    /// The same status, told about the policy this one is a [share](Policy::share) of, to a check of this
-    /// cost: what the whole could grant is not `never`, only nobody knows when.
+    /// The same status of a policy that is only a [share](Policy::share) of the whole: what it can never
+    /// grant the whole may, nobody knows when.
     #[must_use]
-    pub fn of_whole<'w>(&self, policy: &'w Policy, cost: Cost) -> PolicyStatus<'w> {
-        let verdict = match self.verdict {
-            Verdict::Deny(Retry::Never) if cost.units() <= policy.limit() => {
-                Verdict::Deny(Retry::Unknown)
-            }
-            verdict => verdict,
-        };
-        PolicyStatus { policy, standing: self.standing, verdict }
+    pub const fn for_now(mut self) -> Self {
+        if let Verdict::Deny(Retry::Never) = self.verdict {
+            self.verdict = Verdict::Deny(Retry::Unknown);
+        }
+        self
     }
 
     const fn denied(&self) -> Option<Retry> {
