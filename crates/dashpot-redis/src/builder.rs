@@ -85,9 +85,9 @@ impl RedisStore {
 }
 
 impl RedisStoreBuilder {
-    /// How long a decision may take before it is given up: 20 ms unless told otherwise.
-    pub const fn deadline(mut self, deadline: Duration) -> Self {
-        self.settings.deadline = deadline;
+    /// How long a decision may take before it is given up: 20 ms unless told otherwise, and no less than one.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.settings.deadline = deadline.max(Duration::from_millis(1));
         self
     }
 
@@ -105,9 +105,9 @@ impl RedisStoreBuilder {
     }
 
     /// When the permits of an instance that died come back: after 30 seconds unless told otherwise. While
-    /// it lives it renews them.
-    pub const fn permit_lease(mut self, lease: Duration) -> Self {
-        self.settings.permit_lease = lease;
+    /// it lives it renews them. No less than a second.
+    pub fn permit_lease(mut self, lease: Duration) -> Self {
+        self.settings.permit_lease = lease.max(Duration::from_secs(1));
         self
     }
 

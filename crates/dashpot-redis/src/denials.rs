@@ -57,10 +57,9 @@ impl Denials {
         let now = known.iter().map(|denied| denied.at.after(elapsed(denied))).min()?;
         let mut judged = questions.iter().zip(&known);
         let denied = judged.any(|(question, known)| {
-            // A log or permits tell only about what was asked for.
-            let tells = known.recalled.outlives_the_question() || known.cost == question.cost;
             let state = known.recalled.state(question.policy, now);
-            tells && !state.allows(now, Cost::new(question.cost))
+            known.recalled.tells(question.cost, known.cost)
+                && !state.allows(now, Cost::new(question.cost))
         });
         denied.then(|| (now, known.into_iter().map(|denied| denied.recalled).collect()))
     }

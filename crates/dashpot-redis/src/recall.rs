@@ -81,9 +81,15 @@ impl Recalled {
         state.answer(policy, now, Cost::new(question.cost), allowed)
     }
 
-    /// Whether more is to be known of it than what was asked for.
-    pub(crate) fn outlives_the_question(&self) -> bool {
-        !matches!(self.counts, Counts::SlidingLog(_) | Counts::Permits(_))
+    /// Whether it tells a moment later how a cost would fare, having been asked about another.
+    pub(crate) fn tells(&self, cost: u64, asked: u64) -> bool {
+        match self.counts {
+            // Only the entries that mattered are known.
+            Counts::SlidingLog(_) => cost == asked,
+            // They may come back at any moment.
+            Counts::Permits(_) => false,
+            _ => true,
+        }
     }
 }
 

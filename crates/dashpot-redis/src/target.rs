@@ -180,6 +180,8 @@ impl<'u> Url<'u> {
 /// Trusts this root of certificates instead of the system's.
 #[cfg(feature = "tls")]
 fn trust(info: ConnectionInfo, root: Option<&[u8]>) -> Result<ConnectionInfo, UrlError> {
+    // If the program chose one, that stays. If it has several and chose none, rustls would panic.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let Some(root) = root.filter(|_| matches!(info.addr(), ConnectionAddr::TcpTls { .. })) else {
         return Ok(info);
     };
