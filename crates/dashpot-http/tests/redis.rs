@@ -64,7 +64,11 @@ async fn each_rule_says_what_happens_without_redis() {
     redis.kill();
     assert_eq!(get("/").statuses(&open, 6).await, [200; 6]);
     assert_eq!(get("/").statuses(&strict, 2).await, [503; 2]);
-    assert_eq!(get("/").statuses(&local, 3).await, [200, 429, 429], "a third of four, rounded down");
+    assert_eq!(
+        get("/").statuses(&local, 3).await,
+        [200, 429, 429],
+        "a third of four, rounded down"
+    );
 
     redis.restart();
     let back = async {

@@ -308,9 +308,12 @@ impl<'r> Plan<'r> {
         }
         let decided = local.decide_now(&checks);
         let asked = checks.iter().zip(wholes).zip(decided.statuses());
-        let statuses = asked.map(|((check, whole), status)| {
-            if check.cost.units() <= whole.limit() { status.for_now() } else { *status }
-        });
+        let statuses =
+            asked.map(
+                |((check, whole), status)| {
+                    if check.cost.units() <= whole.limit() { status.for_now() } else { *status }
+                },
+            );
         ruling.decision = Some(Decision::new(decided.at(), statuses).degraded());
         self.conclude(&checks, true, ruling);
     }
