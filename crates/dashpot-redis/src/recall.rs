@@ -81,6 +81,17 @@ impl Recalled {
         state.answer(policy, now, Cost::new(question.cost), allowed)
     }
 
+    /// From when on what was taken at a moment, when this was recalled, has leaked: not before what was in
+    /// the bucket already, if that is known. For all else, the moment itself.
+    pub(crate) fn undone_from(&self, policy: &Policy, taken_at: Timestamp) -> Timestamp {
+        match self.counts {
+            Counts::Bucket { micros, rate, .. } if policy.rate() == Some(rate) => {
+                taken_at.max(Timestamp::from_nanos(micros.saturating_mul(TICK)))
+            }
+            _ => taken_at,
+        }
+    }
+
     /// Whether more is to be known of it than what was asked for.
     pub(crate) fn outlives_the_question(&self) -> bool {
         !matches!(self.counts, Counts::SlidingLog(_) | Counts::Permits(_))
