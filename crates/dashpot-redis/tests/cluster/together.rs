@@ -62,6 +62,7 @@ async fn a_store_that_has_just_been_started_answers_the_first_call() {
 async fn checks_in_different_slots_are_decided_all_or_nothing() {
     let (cluster, store) = cluster_and_store(PATIENT).await;
     apart::nobody_pays_for_a_denial(&store, "crowd").await;
+    apart::a_crowd_of_denials_costs_nothing(&store, "crowd-user").await;
 
     let callers = callers_in(|_| true, 4);
     let [one, two, three, four] = [0, 1, 2, 3].map(|number| callers[number].as_str());
