@@ -195,7 +195,8 @@ async fn checks_on_different_servers_are_decided_all_or_nothing() {
         assert!(store.decide(&[Check::new(&policy, &caller)]).await.unwrap().is_allowed());
         for (server, name) in servers.iter().zip(&mut named) {
             let of_caller = format!("{{{caller}}}").into_bytes();
-            if server.keys().iter().any(|key| key.windows(of_caller.len()).any(|p| p == of_caller)) {
+            if server.keys().iter().any(|key| key.windows(of_caller.len()).any(|p| p == of_caller))
+            {
                 *name = Some(caller.clone());
             }
         }

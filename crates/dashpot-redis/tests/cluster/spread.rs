@@ -46,8 +46,11 @@ async fn callers_and_global_limits_are_spread_over_all_nodes() {
         }
     }
     let after: Vec<BTreeSet<_>> = cluster.nodes()[..3].iter().map(held).collect();
-    let new: Vec<Vec<_>> =
-        after.iter().zip(&before).map(|(after, before)| after.difference(before).collect()).collect();
+    let new: Vec<Vec<_>> = after
+        .iter()
+        .zip(&before)
+        .map(|(after, before)| after.difference(before).collect())
+        .collect();
     let slots: BTreeSet<_> = new.iter().flatten().map(|key| slot(key)).collect();
     assert!(slots.len() >= 45, "{} slots", slots.len());
     assert!(new.iter().all(|new| new.len() > 30), "all but on one node");

@@ -27,9 +27,8 @@ fn scripts_run(cluster: &RedisCluster) -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_limits_of_one_caller_are_decided_in_one_call() {
     let (cluster, store) = cluster_and_store(PATIENT).await;
-    let policies = Algorithm::ALL.map(|algorithm| {
-        limit(&format!("by-{}", algorithm.name()), algorithm, 1000, Window::DAY)
-    });
+    let policies = Algorithm::ALL
+        .map(|algorithm| limit(&format!("by-{}", algorithm.name()), algorithm, 1000, Window::DAY));
     let ask = |caller: String| {
         let (store, policies) = (store.clone(), policies.clone());
         async move {

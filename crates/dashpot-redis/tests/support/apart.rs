@@ -81,7 +81,8 @@ pub(crate) async fn a_crowd_of_denials_costs_nothing(store: &RedisStore, user: &
         let start = store.decide(&[Check::new(&each, user).cost(4)]).await.unwrap();
         assert!(start.is_allowed());
         let tasks = [(); 5].map(|()| {
-            let (store, all, each, user) = (store.clone(), all.clone(), each.clone(), user.to_owned());
+            let (store, all, each, user) =
+                (store.clone(), all.clone(), each.clone(), user.to_owned());
             tokio::spawn(async move {
                 for _ in 0..20 {
                     assert!(!ask(&store, [(&all, ""), (&each, &user)]).await);
