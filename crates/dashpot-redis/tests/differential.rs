@@ -11,6 +11,8 @@ use dashpot_redis::RedisStore;
 use dashpot_testkit::RedisServer;
 use fastrand::Rng;
 
+/// Whatever happens beside it.
+const PATIENT: Duration = Duration::from_secs(20);
 /// How long a trace is.
 const CALLS: usize = 12_000;
 const KEYS: [&str; 4] = ["a", "b", "c", ""];
@@ -176,8 +178,8 @@ async fn play(pair: &mut Pair, policies: &[Policy], random: &mut Rng) -> Result<
 
 async fn equals_memory(algorithms: &[Algorithm]) {
     let server = RedisServer::start();
-    let redis = RedisStore::builder(server.url()).deadline(Duration::from_secs(5));
-    let redis = redis.denial_memory(Duration::ZERO).start().unwrap();
+    let redis = RedisStore::builder(server.url()).deadline(PATIENT);
+    let redis = redis.connect_timeout(PATIENT).denial_memory(Duration::ZERO).start().unwrap();
     redis.ready(Duration::from_secs(5)).await.unwrap();
     let seed = fastrand::u64(..);
     let mut random = Rng::with_seed(seed);

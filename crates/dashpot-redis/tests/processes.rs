@@ -1,10 +1,14 @@
 //! One limit for several processes: real ones, started from this very program.
 
+#[path = "support/calm.rs"]
+mod calm;
+
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use calm::calmly;
 use dashpot::{Algorithm, Check, Key, KeyOperation, Policy, Store, Window};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::{RedisServer, limit};
@@ -73,7 +77,8 @@ fn an_instance() {
     let Ok(url) = std::env::var(URL) else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let store = runtime.block_on(async {
-        let store = RedisStore::builder(url).deadline(Duration::from_secs(5)).permit_lease(LEASE);
+        let store = RedisStore::builder(url).deadline(Duration::from_secs(10));
+        let store = store.connect_timeout(Duration::from_secs(10)).permit_lease(LEASE);
         let store = store.start().unwrap();
         store.ready(Duration::from_secs(5)).await.unwrap();
         store
@@ -151,6 +156,10 @@ fn four_processes_share_one_limit_to_the_unit() {
 
 #[test]
 fn a_process_that_is_killed_is_not_counted_any_more_and_its_permits_come_back() {
+    calmly(async || a_process_is_killed());
+}
+
+fn a_process_is_killed() {
     let server = RedisServer::start();
     let mut four = [(); 4].map(|()| Instance::start(&server));
     for instance in &mut four {

@@ -1,11 +1,14 @@
 //! On a master that sentinels watch over.
 
+#[path = "support/calm.rs"]
+mod calm;
 #[path = "support/load.rs"]
 mod load;
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use calm::calmly;
 use dashpot::{Algorithm, Check, Store, Window};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::{RedisSentinels, RedisServer, limit};
@@ -53,8 +56,12 @@ fn scripts_run(server: &RedisServer) -> u64 {
     calls.map_or(0, |calls| calls.split(',').next().unwrap().parse().unwrap())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_master_that_dies_is_replaced_without_anybody_being_told() {
+#[test]
+fn a_master_that_dies_is_replaced_without_anybody_being_told() {
+    calmly(a_master_dies);
+}
+
+async fn a_master_dies() {
     let sentinels = RedisSentinels::start();
     let store = store_on(&sentinels).await;
     for algorithm in Algorithm::ALL {
@@ -80,8 +87,12 @@ async fn a_master_that_dies_is_replaced_without_anybody_being_told() {
     assert!(new.keys().len() >= 12, "it counts there now");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_master_that_becomes_a_replica_is_not_asked_any_more() {
+#[test]
+fn a_master_that_becomes_a_replica_is_not_asked_any_more() {
+    calmly(a_master_becomes_a_replica);
+}
+
+async fn a_master_becomes_a_replica() {
     let sentinels = RedisSentinels::start();
     let store = store_on(&sentinels).await;
     let old = sentinels.master();

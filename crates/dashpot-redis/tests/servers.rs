@@ -2,6 +2,8 @@
 
 #[path = "support/apart.rs"]
 mod apart;
+#[path = "support/calm.rs"]
+mod calm;
 #[path = "support/load.rs"]
 mod load;
 
@@ -9,13 +11,14 @@ use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use calm::calmly;
 use dashpot::{Algorithm, Check, Policy, Store, Window};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::conformance::Subject;
 use dashpot_testkit::{RedisServer, conformance, limit};
 use load::{Asks, Load, admitted, slowest, unanswered};
 
-const PATIENT: Duration = Duration::from_secs(3);
+const PATIENT: Duration = Duration::from_secs(10);
 const KEYS: usize = 3000;
 
 struct Servers {
@@ -39,7 +42,8 @@ fn subject() -> Servers {
     let servers = start();
     let _runtime = runtime().enter();
     let urls = servers.each_ref().map(RedisServer::url);
-    let store = RedisStore::builder_on(urls).deadline(PATIENT).start().unwrap();
+    let store =
+        RedisStore::builder_on(urls).deadline(PATIENT).connect_timeout(PATIENT).start().unwrap();
     Servers { store, _servers: servers }
 }
 
@@ -64,7 +68,9 @@ async fn store_on<'s>(
     deadline: Duration,
 ) -> RedisStore {
     let store = RedisStore::builder_on(servers.into_iter().map(RedisServer::url));
-    let store = store.deadline(deadline).denial_memory(Duration::ZERO).start().unwrap();
+    let connect_timeout = if deadline == PATIENT { PATIENT } else { Duration::from_millis(250) };
+    let store = store.deadline(deadline).connect_timeout(connect_timeout);
+    let store = store.denial_memory(Duration::ZERO).start().unwrap();
     store.ready(Duration::from_secs(5)).await.unwrap();
     store
 }
@@ -135,8 +141,12 @@ async fn a_key_is_where_everybody_looks_for_it_and_few_move_to_a_new_server() {
     assert!((21..=29).contains(&percent), "{percent} %");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_dies_is_missed_by_its_callers_only_and_nobody_takes_its_place() {
+#[test]
+fn a_server_that_dies_is_missed_by_its_callers_only_and_nobody_takes_its_place() {
+    calmly(a_server_dies);
+}
+
+async fn a_server_dies() {
     const DEADLINE: Duration = Duration::from_millis(300);
     const LIMIT: u64 = 300;
     let servers: [RedisServer; 3] = start();

@@ -7,6 +7,7 @@ use dashpot::{Algorithm, Window};
 use dashpot_testkit::limit;
 use dashpot_testkit::redis::slot;
 
+use crate::calm::calmly;
 use crate::load::{Asks, Load, admitted, slowest, unanswered};
 use crate::{callers_in, cluster_and_store};
 
@@ -18,8 +19,12 @@ const LIMIT: u64 = 300;
 /// The slots that a primary has at first.
 const SHARES: [std::ops::RangeInclusive<u16>; 3] = [0..=5460, 5461..=10_922, 10_923..=16_383];
 
-#[tokio::test(flavor = "multi_thread")]
-async fn one_node_dies_and_only_its_callers_notice_until_its_replica_takes_over() {
+#[test]
+fn one_node_dies_and_only_its_callers_notice_until_its_replica_takes_over() {
+    calmly(one_node_dies);
+}
+
+async fn one_node_dies() {
     let (cluster, store) = cluster_and_store(DEADLINE).await;
     let asks = |(number, caller): (usize, String)| -> Asks {
         let algorithm = Algorithm::ALL[number % 6];

@@ -3,6 +3,8 @@
 
 #[path = "../support/apart.rs"]
 mod apart;
+#[path = "../support/calm.rs"]
+mod calm;
 mod failover;
 #[path = "../support/load.rs"]
 mod load;
@@ -17,6 +19,9 @@ use dashpot_redis::RedisStore;
 use dashpot_testkit::conformance::Subject;
 use dashpot_testkit::redis::slot;
 use dashpot_testkit::{RedisCluster, conformance};
+
+/// Where it does not matter how long it takes.
+const PATIENT: Duration = Duration::from_secs(10);
 
 struct Clustered {
     store: RedisStore,
@@ -38,8 +43,9 @@ impl Subject for Clustered {
 fn clustered() -> Clustered {
     let cluster = RedisCluster::start();
     let _runtime = runtime().enter();
-    let store = RedisStore::builder(cluster.url()).deadline(Duration::from_secs(2)).start();
-    Clustered { store: store.unwrap(), _cluster: cluster }
+    let store = RedisStore::builder(cluster.url()).deadline(PATIENT);
+    let store = store.connect_timeout(PATIENT).start().unwrap();
+    Clustered { store, _cluster: cluster }
 }
 
 fn runtime() -> &'static tokio::runtime::Runtime {
@@ -58,6 +64,9 @@ conformance!(together: clustered(), run);
 async fn cluster_and_store(deadline: Duration) -> (RedisCluster, RedisStore) {
     let cluster = RedisCluster::start();
     let store = RedisStore::builder(cluster.url()).deadline(deadline);
+    // Else it looks every second whether each node answers within that.
+    let connect_timeout = if deadline == PATIENT { PATIENT } else { Duration::from_millis(250) };
+    let store = store.connect_timeout(connect_timeout);
     let store = store.denial_memory(Duration::ZERO).start().unwrap();
     store.ready(Duration::from_secs(5)).await.unwrap();
     (cluster, store)

@@ -6,11 +6,13 @@ use dashpot::{Algorithm, Check, Key, KeyOperation, Policy, Store, Window};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::{RedisCluster, limit};
 
+use crate::PATIENT;
+
 const CALLERS: usize = 40;
 
 async fn store(cluster: &RedisCluster, prefix: &str) -> RedisStore {
     let store = RedisStore::builder(cluster.url()).prefix(prefix);
-    let store = store.deadline(Duration::from_secs(3)).start().unwrap();
+    let store = store.deadline(PATIENT).connect_timeout(PATIENT).start().unwrap();
     store.ready(Duration::from_secs(5)).await.unwrap();
     store
 }

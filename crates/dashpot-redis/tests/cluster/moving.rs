@@ -8,6 +8,7 @@ use dashpot_redis::RedisStore;
 use dashpot_testkit::redis::slot;
 use dashpot_testkit::{RedisCluster, limit};
 
+use crate::calm::calmly;
 use crate::load::{Asks, Call, Load, admitted, slowest, unanswered};
 use crate::{callers_in, cluster_and_store};
 
@@ -68,8 +69,12 @@ fn others(cluster: &RedisCluster, slot: u16) -> Vec<u16> {
     primaries.filter(|port| *port != owner).collect()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_slot_that_moves_around_is_not_noticed() {
+#[test]
+fn a_slot_that_moves_around_is_not_noticed() {
+    calmly(a_slot_moves_around);
+}
+
+async fn a_slot_moves_around() {
     let (cluster, store) = cluster_and_store(DEADLINE).await;
     let Crowd { slot, callers } = crowd();
     let load = Load::start(&store, &callers);
@@ -82,8 +87,12 @@ async fn a_slot_that_moves_around_is_not_noticed() {
     nobody_noticed(&store, &callers, &calls).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_slot_that_is_long_on_its_way_is_not_noticed() {
+#[test]
+fn a_slot_that_is_long_on_its_way_is_not_noticed() {
+    calmly(a_slot_is_long_on_its_way);
+}
+
+async fn a_slot_is_long_on_its_way() {
     let (cluster, store) = cluster_and_store(DEADLINE).await;
     let Crowd { slot, callers } = crowd();
     let load = Load::start(&store, &callers);

@@ -1,20 +1,19 @@
 //! Where keys are.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use dashpot::{Algorithm, Check, Store, Window};
 use dashpot_testkit::limit;
 use dashpot_testkit::redis::slot;
 
-use crate::cluster_and_store;
+use crate::{PATIENT, cluster_and_store};
 
 const KEYS: usize = 10_000;
 const TASKS: usize = 50;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_and_global_limits_are_spread_over_all_nodes() {
-    let (cluster, store) = cluster_and_store(Duration::from_secs(3)).await;
+    let (cluster, store) = cluster_and_store(PATIENT).await;
     let policy = limit("spread", Algorithm::SlidingWindow, 5, Window::DAY);
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| {

@@ -1,15 +1,11 @@
 //! Several checks in one call.
 
-use std::time::Duration;
-
 use dashpot::{Algorithm, Check, Store, Window};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::redis::slot;
 use dashpot_testkit::{RedisCluster, limit};
 
-use crate::{apart, callers_in, cluster_and_store};
-
-const PATIENT: Duration = Duration::from_secs(3);
+use crate::{PATIENT, apart, callers_in, cluster_and_store};
 
 /// How many scripts the nodes were asked to run.
 fn scripts_run(cluster: &RedisCluster) -> u64 {
