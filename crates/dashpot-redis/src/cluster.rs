@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use redis::{Cmd, ConnectionInfo, Value};
-use tokio::sync::Notify;
-use tokio::time::{Instant, sleep};
+use redis::{Cmd, ConnectionInfo, RedisError, Value};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::failure::{Failure, Kind};
 use crate::key::SLOTS;
@@ -33,6 +33,8 @@ pub(crate) struct Cluster {
     map: ArcSwap<Map>,
     /// Told when the map may be wrong.
     doubted: Arc<Notify>,
+    /// Whether the nodes were asked for at least once.
+    asked: watch::Sender<bool>,
 }
 
 /// Which node has which slot.
@@ -51,6 +53,7 @@ impl Cluster {
             links: Mutex::default(),
             map: ArcSwap::default(),
             doubted: Arc::default(),
+            asked: watch::Sender::new(false),
         });
         tokio::spawn(keep_up(Arc::downgrade(&cluster), cluster.doubted.clone()));
         cluster
@@ -74,8 +77,11 @@ impl Cluster {
         command: &Cmd,
         deadline: Instant,
     ) -> Result<Value, Failure> {
+        // Until it is known who has what, that is waited for.
+        let _ = timeout_at(deadline, self.asked.subscribe().wait_for(|asked| *asked)).await;
         let mut sent_to: Option<Arc<Link>> = None;
-        for _ in 0..REDIRECTS {
+        let mut redirects = 0;
+        while redirects < REDIRECTS {
             let link = match sent_to.take().or_else(|| self.owner(slot)) {
                 Some(link) => link,
                 None => {
@@ -93,19 +99,24 @@ impl Cluster {
             };
             match (Kind::of(error), error.redirect_node()) {
                 (Kind::Moved, Some((address, _))) => {
+                    redirects += 1;
                     self.doubted.notify_one();
                     sent_to = self.link_to(address, &link);
                 }
                 (Kind::Ask, Some((address, _))) => {
                     let Some(next) = self.link_to(address, &link) else { return Err(failure) };
                     match next.call_asking(command, deadline).await {
-                        Err(Failure::Refused(error)) if Kind::of(&error) == Kind::TryAgain => {
+                        Err(Failure::Refused(error)) if is_on_its_way(&error, deadline) => {
                             sleep(BETWEEN_NODES).await;
+                        }
+                        // By now it stays where it was.
+                        Err(Failure::Refused(error)) if Kind::of(&error) == Kind::Moved => {
+                            redirects += 1;
                         }
                         answer => return answer,
                     }
                 }
-                (Kind::TryAgain, _) if Instant::now() + BETWEEN_NODES < deadline => {
+                (Kind::TryAgain, _) if is_on_its_way(error, deadline) => {
                     sleep(BETWEEN_NODES).await;
                 }
                 _ => {
@@ -215,6 +226,12 @@ impl Cluster {
     }
 }
 
+/// Whether the keys of a call are on two nodes, and there is time to wait until they are on one: however
+/// often that takes.
+fn is_on_its_way(error: &RedisError, deadline: Instant) -> bool {
+    Kind::of(error) == Kind::TryAgain && Instant::now() + BETWEEN_NODES < deadline
+}
+
 fn place(info: &ConnectionInfo) -> Option<(String, u16)> {
     match info.addr() {
         redis::ConnectionAddr::Tcp(host, port)
@@ -264,6 +281,7 @@ async fn keep_up(cluster: std::sync::Weak<Cluster>, doubted: Arc<Notify>) {
             None => return,
             Some(cluster) => {
                 cluster.refresh().await;
+                cluster.asked.send_replace(true);
                 cluster.has_trouble()
             }
         };

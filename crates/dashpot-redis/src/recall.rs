@@ -81,6 +81,17 @@ impl Recalled {
         state.answer(policy, now, Cost::new(question.cost), allowed)
     }
 
+    /// From when on what was taken at a moment, when this was recalled, has leaked: not before what was in
+    /// the bucket already, if that is known. For all else, the moment itself.
+    pub(crate) fn undone_from(&self, policy: &Policy, taken_at: Timestamp) -> Timestamp {
+        match self.counts {
+            Counts::Bucket { micros, rate, .. } if policy.rate() == Some(rate) => {
+                taken_at.max(Timestamp::from_nanos(micros.saturating_mul(TICK)))
+            }
+            _ => taken_at,
+        }
+    }
+
     /// Whether it tells a moment later how a cost would fare, having been asked about another.
     pub(crate) fn tells(&self, cost: u64, asked: u64) -> bool {
         match self.counts {

@@ -164,7 +164,7 @@ impl Inner {
             group.members.iter().any(|&one| questions.all.get(one).is_some_and(|q| q.is_global))
         });
         let mut answers: Vec<Option<(Recalled, Timestamp)>> = vec![None; questions.all.len()];
-        let mut taken: Vec<(&Group, Timestamp)> = Vec::new();
+        let mut taken: Vec<&Group> = Vec::new();
         let mut going = taking;
         for group in &groups {
             let asked: SmallVec<[&Question<'_>; 4]> =
@@ -173,13 +173,13 @@ impl Inner {
             let answer = match self.ask(group.spot, &asked, going && wants, deadline).await {
                 Ok(answer) => answer,
                 Err(failure) => {
-                    self.undo(questions, &taken).await;
+                    self.undo(questions, &taken, &answers).await;
                     return Err(failure.into());
                 }
             };
             if going && wants {
                 if answer.came == Came::Taken {
-                    taken.push((group, answer.now));
+                    taken.push(group);
                 } else {
                     going = false;
                 }
@@ -190,6 +190,9 @@ impl Inner {
                 }
             }
         }
+        if taking && !going {
+            self.undo(questions, &taken, &answers).await;
+        }
         let all: Option<Vec<(Recalled, Timestamp)>> = answers.into_iter().collect();
         let all = all.ok_or(Failure::Odd("a question without an answer"))?;
         let (states, moments): (Vec<Recalled>, Vec<Timestamp>) = all.into_iter().unzip();
@@ -199,9 +202,6 @@ impl Inner {
             let mut each = questions.all.iter().zip(&states).zip(&moments);
             each.all(|((question, state), &now)| passes(question, state, now))
         };
-        if taking && !allowed {
-            self.undo(questions, &taken).await;
-        }
         let now = moments.iter().copied().max().unwrap_or(Timestamp::EPOCH);
         for ((question, state), &now) in questions.all.iter().zip(&states).zip(&moments) {
             if allowed && taking {
@@ -230,13 +230,21 @@ impl Inner {
 
     /// Gives back what was taken a moment ago for a decision that came to nothing. Where that does not work
     /// it stays charged: too strict, never too generous.
-    async fn undo(&self, questions: &Questions<'_>, taken: &[(&Group, Timestamp)]) {
+    async fn undo(
+        &self,
+        questions: &Questions<'_>,
+        taken: &[&Group],
+        answers: &[Option<(Recalled, Timestamp)>],
+    ) {
         // Not by the deadline of the decision, which may be why it came to nothing.
         let deadline = self.deadline();
-        for (group, charged_at) in taken {
-            let asked = || group.members.iter().filter_map(|&index| questions.all.get(index));
-            let asked = || asked().filter(|question| question.cost > 0);
-            for question in asked() {
+        for group in taken {
+            let asked = group.members.iter().filter_map(|&index| {
+                let (recalled, at) = answers.get(index)?.as_ref()?;
+                let question = questions.all.get(index).filter(|question| question.cost > 0)?;
+                Some((question, recalled.undone_from(question.policy, *at)))
+            });
+            for (question, charged_at) in asked {
                 let parts = question.permit.as_ref().map(|permit| permit.parts.as_slice());
                 let mut call = script::SETTLE.call(std::iter::once(question.key.as_slice()));
                 let mut is_told = false;
@@ -245,7 +253,7 @@ impl Inner {
                         is_told = question::settle(
                             question.policy,
                             Deed::Undo,
-                            *charged_at,
+                            charged_at,
                             question.cost,
                             None,
                             self.around(),
@@ -261,7 +269,7 @@ impl Inner {
                             let told = question::settle(
                                 policy,
                                 Deed::Undo,
-                                *charged_at,
+                                charged_at,
                                 units,
                                 Some(part),
                                 around,

@@ -75,14 +75,23 @@ pub trait Subject {
 /// One `#[test]` for each promise, on a subject made anew by the expression. They run under
 /// [`block_on`](crate::block_on()), or under any other function that is named after a comma:
 /// `conformance!(subject(), on_my_runtime)`.
+///
+/// Where a subject takes long to make, `conformance!(together: subject(), on_my_runtime)` is one
+/// `#[test]` for all promises, on one subject.
 #[macro_export]
 macro_rules! conformance {
+    (together: $subject:expr, $run:path) => {
+        $crate::conformance! { @list together $subject, $run }
+    };
     ($subject:expr) => {
         $crate::conformance!($subject, $crate::block_on);
     };
     ($subject:expr, $run:path) => {
+        $crate::conformance! { @list each $subject, $run }
+    };
+    (@list $how:ident $subject:expr, $run:path) => {
         $crate::conformance! {
-            @each $subject, $run;
+            @$how $subject, $run;
             a_fresh_key_allows_its_limit_then_denies
             a_large_cost_counts_as_many
             a_cost_of_zero_looks_and_changes_nothing
@@ -121,6 +130,13 @@ macro_rules! conformance {
                 $run($crate::conformance::$promise(&subject));
             }
         )*
+    };
+    (@together $subject:expr, $run:path; $($promise:ident)*) => {
+        #[test]
+        fn every_promise_is_kept() {
+            let subject = $subject;
+            $run(async { $($crate::conformance::$promise(&subject).await;)* });
+        }
     };
 }
 

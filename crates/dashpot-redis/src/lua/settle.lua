@@ -3,6 +3,7 @@
 -- KEYS[i]   where the state of the i-th key is kept
 -- ARGV[…]   for each key a letter as in decide.lua, what to do, and what goes with it:
 --   b, deed, charged at, rate, micros, grains, grains in a microsecond
+--             to undo: when what was there before had leaked
 --   f, deed, charged at, units, first, length
 --   c, deed, start of the window charged, units, start, end, next end
 --   s, deed, charged at, units, length
@@ -43,7 +44,7 @@ local function extend(key, moment)
   end
 end
 
-local function bucket(key, deed, charged_at, rate, micros, grains, per_micro)
+local function bucket(key, deed, leaks_from, rate, micros, grains, per_micro)
   local state, before, blocked = get(key)
   if state == '' and deed ~= 'charge' then
     return
@@ -74,8 +75,8 @@ local function bucket(key, deed, charged_at, rate, micros, grains, per_micro)
     end
   else
     if deed == 'undo' then
-      -- What has leaked since would have leaked in any case.
-      micros = micros - math.max(0, now - charged_at)
+      -- What of it has leaked since is gone; what others took meanwhile would have leaked instead.
+      micros = micros - math.max(0, now - leaks_from)
       if micros < 0 then
         return
       end
