@@ -1,0 +1,151 @@
+//! Whatever happens, a caller has its answer, or knows that there is none, within the deadline.
+
+use std::time::{Duration, Instant};
+
+use dashpot_testkit::Fault;
+
+use crate::common::{DEADLINE, Rig, millis, plenty, run, until_answered};
+use crate::load::{Load, Pattern, Seen, Spread};
+
+/// A hundred callers at once.
+const CALLERS: Pattern = Pattern { callers: 100, pause: millis(10), is_shared: false };
+
+/// What is allowed on top of the deadline.
+const GRACE: Duration = millis(5);
+
+/// What one run through a fault showed.
+#[derive(Clone, Copy, Debug)]
+struct Figures {
+    /// All calls from the fault until after it.
+    all: Spread,
+    /// Those that were under way when it came, or began soon after.
+    hit: Spread,
+    /// Those that began when it should long have been noticed.
+    later: Spread,
+    recovery: Duration,
+}
+
+/// Loads the store, lets something happen to it, makes that undone, and sees that it answers again.
+async fn figures(rig: Rig, fault: impl AsyncFn(&Rig), heal: impl Fn(&Rig)) -> Figures {
+    let load = Load::start(&rig.store, &[plenty()], CALLERS);
+    tokio::time::sleep(millis(150)).await;
+    let struck = Instant::now();
+    fault(&rig).await;
+    let healed = Instant::now();
+    heal(&rig);
+    let recovery = until_answered(&rig.store, millis(1000)).await;
+    tokio::time::sleep(millis(50)).await;
+    let calls = load.stop().await;
+
+    let is_failure = |seen: &Seen| matches!(seen, Seen::Failed(_));
+    assert!(calls.iter().any(|call| is_failure(&call.seen)), "nothing happened");
+    let all = calls.iter().filter(|call| call.ended() >= struck);
+    let noticed = struck + 5 * DEADLINE;
+    let hit = all.clone().filter(|call| call.began < noticed);
+    let later = all.clone().filter(|call| call.began >= noticed && call.ended() < healed);
+    rig.is_clean();
+    Figures { all: Spread::of(all), hit: Spread::of(hit), later: Spread::of(later), recovery }
+}
+
+/// Three tries at most: a machine that stalls for a moment delays everybody, and the store cannot help
+/// it. A store that is late is so every time.
+fn within_the_deadline(
+    rig: impl AsyncFn() -> Rig,
+    fault: impl AsyncFn(&Rig),
+    heal: impl Fn(&Rig),
+    fails_at_once: bool,
+) {
+    let holds = |figures: &Figures| {
+        let in_time = figures.all.p999.max(figures.hit.p99) <= DEADLINE + GRACE;
+        in_time && (!fails_at_once || figures.later.p99 < millis(1))
+    };
+    let tries = (0..3).map(|_| run(async { figures(rig().await, &fault, &heal).await }));
+    let mut seen = Vec::new();
+    for figures in tries {
+        println!("{figures:?}");
+        assert!(figures.all.max < millis(500), "{figures:?}");
+        assert!(!fails_at_once || figures.later.calls > 500, "{figures:?}");
+        seen.push(figures);
+        if holds(&figures) {
+            return;
+        }
+    }
+    panic!("three times in a row: {seen:#?}");
+}
+
+async fn direct() -> Rig {
+    Rig::direct(DEADLINE).await
+}
+
+async fn proxied() -> Rig {
+    Rig::proxied(DEADLINE).await
+}
+
+/// A fault of the network that lasts.
+fn through(fault: Fault) {
+    let strike = async |rig: &Rig| {
+        rig.proxy.set(fault);
+        tokio::time::sleep(millis(500)).await;
+    };
+    within_the_deadline(proxied, strike, |rig| rig.proxy.set(Fault::None), true);
+}
+
+#[test]
+fn a_killed_server_is_noticed_at_once() {
+    let strike = async |rig: &Rig| {
+        rig.server.kill();
+        tokio::time::sleep(millis(500)).await;
+    };
+    within_the_deadline(direct, strike, |rig| rig.server.restart(), true);
+}
+
+#[test]
+fn a_server_that_stands_still_holds_nobody_up() {
+    let strike = async |rig: &Rig| {
+        rig.server.hang();
+        tokio::time::sleep(millis(500)).await;
+    };
+    within_the_deadline(direct, strike, |rig| rig.server.resume(), true);
+}
+
+#[test]
+fn a_network_that_holds_everything_back_holds_nobody_up() {
+    through(Fault::Hang);
+}
+
+#[test]
+fn a_network_that_swallows_everything_holds_nobody_up() {
+    through(Fault::Drop);
+}
+
+#[test]
+fn a_network_that_is_slow_holds_nobody_up() {
+    through(Fault::Delay(millis(200)));
+}
+
+#[test]
+fn connections_that_are_refused_hold_nobody_up() {
+    through(Fault::Refuse);
+}
+
+#[test]
+fn connections_that_break_again_and_again_hold_nobody_up() {
+    let strike = async |rig: &Rig| {
+        for _ in 0..25 {
+            rig.proxy.cut();
+            tokio::time::sleep(millis(20)).await;
+        }
+    };
+    within_the_deadline(proxied, strike, |_| (), false);
+}
+
+#[test]
+fn replies_that_break_off_in_the_middle_hold_nobody_up() {
+    let strike = async |rig: &Rig| {
+        for bytes in [1, 20, 77, 150, 333, 500, 1000, 3000, 10_000] {
+            rig.proxy.cut_after(bytes);
+            tokio::time::sleep(millis(60)).await;
+        }
+    };
+    within_the_deadline(proxied, strike, |rig| rig.proxy.cut_after(None), false);
+}

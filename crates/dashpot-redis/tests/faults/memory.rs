@@ -1,0 +1,96 @@
+//! A server that is full.
+
+use std::time::Instant;
+
+use dashpot::Algorithm;
+use dashpot_redis::RedisStore;
+use dashpot_testkit::RedisServer;
+use dashpot_testkit::redis::Reply;
+
+use crate::common::{
+    PATIENT, ask, daily, left, millis, no_key_stays, run, started, told, until_answered,
+};
+use crate::load::{Load, Pattern, Seen};
+
+/// Fills it with what is not ours until it takes no more.
+fn fill(server: &RedisServer) -> usize {
+    let mut size = 100_000;
+    for number in 0..100_000 {
+        let value = vec![b'x'; size];
+        let key = format!("foreign:{number}");
+        match server.command(&[b"SET", key.as_bytes(), &value]) {
+            Reply::Error(error) if size == 16 => {
+                assert!(error.starts_with("OOM"), "{error}");
+                return number;
+            }
+            Reply::Error(_) => size = (size / 2).max(16),
+            _ => (),
+        }
+    }
+    panic!("it is never full");
+}
+
+#[test]
+fn a_full_server_is_an_error_and_never_an_allowance_that_was_not_counted() {
+    run(async {
+        let server = RedisServer::with(&["--maxmemory", "6mb"]);
+        let store = started(RedisStore::builder(server.url()).deadline(PATIENT)).await;
+        let policies = Algorithm::ALL.map(|algorithm| daily(algorithm, 100));
+        for policy in policies {
+            assert!(ask(&store, policy, "alice").await.unwrap().is_allowed());
+        }
+        fill(&server);
+
+        let (mut allowed, mut errors) = ([0; 6], 0);
+        for round in 0..50 {
+            for (policy, allowed) in policies.iter().zip(&mut allowed) {
+                // A new one and a known one.
+                let key = if round % 2 == 0 { "alice" } else { "bob" };
+                let start = Instant::now();
+                match ask(&store, policy, key).await {
+                    Ok(decision) if decision.is_allowed() => *allowed += 1,
+                    Ok(decision) => panic!("nobody asked for so much: {decision:?}"),
+                    Err(error) => {
+                        errors += 1;
+                        assert!(told(&error).contains("memory"), "{}", told(&error));
+                    }
+                }
+                assert!(start.elapsed() < millis(500), "{:?}", start.elapsed());
+            }
+        }
+        println!("allowed {allowed:?}, errors {errors}");
+        assert!(errors > 250, "{errors}");
+
+        assert!(server.command(&["CONFIG", "SET", "maxmemory", "0"]).is_ok());
+        until_answered(&store, millis(1000)).await;
+        for (policy, allowed) in policies.iter().zip(allowed) {
+            let counted =
+                200 - left(&store, policy, "alice").await - left(&store, policy, "bob").await;
+            assert_eq!(counted, 1 + allowed, "{policy:?}");
+            assert!(ask(&store, policy, "bob").await.unwrap().is_allowed());
+        }
+        no_key_stays(&server);
+    });
+}
+
+#[test]
+fn a_full_server_with_many_callers_recovers_once_there_is_room() {
+    run(async {
+        let server = RedisServer::with(&["--maxmemory", "6mb"]);
+        let store = started(RedisStore::builder(server.url()).deadline(PATIENT)).await;
+        let policy = daily(Algorithm::FixedWindow, 1000);
+        fill(&server);
+        let pattern = Pattern { callers: 32, pause: millis(5), is_shared: true };
+        let load = Load::start(&store, &[policy], pattern);
+        tokio::time::sleep(millis(300)).await;
+        assert!(server.command(&["FLUSHALL"]).is_ok());
+        until_answered(&store, millis(1000)).await;
+        tokio::time::sleep(millis(100)).await;
+        let calls = load.stop().await;
+        let allowed = calls.iter().filter(|call| call.seen == Seen::Allowed).count();
+        assert!(allowed > 0 && allowed <= 1000, "{allowed}");
+        // It was emptied in between, and what was counted before with it; after, all of it is there.
+        assert!(left(&store, policy, "shared").await >= 1000 - allowed as u64);
+        no_key_stays(&server);
+    });
+}

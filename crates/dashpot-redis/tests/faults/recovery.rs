@@ -1,0 +1,136 @@
+//! A store finds back by itself, and asks no more often than it must whether it can.
+
+use std::time::Duration;
+
+use dashpot::{Algorithm, Window};
+use dashpot_redis::RedisStore;
+use dashpot_testkit::{Fault, Proxy, RedisServer};
+
+use crate::common::{DEADLINE, Rig, ask, millis, plenty, policy, run, until_answered};
+use crate::load::{Load, Pattern};
+
+const CALLERS: Pattern = Pattern { callers: 64, pause: millis(5), is_shared: false };
+
+/// How many connections are tried within two seconds of a fault, with many callers and with none.
+fn probes(fault: Fault) {
+    run(async {
+        let rig = Rig::proxied(DEADLINE).await;
+        for callers in [CALLERS.callers, 0] {
+            let load = Load::start(&rig.store, &[plenty()], Pattern { callers, ..CALLERS });
+            rig.proxy.set(fault);
+            // Callers make it notice, if nothing else does.
+            tokio::time::sleep(millis(100)).await;
+            let _ = ask(&rig.store, plenty(), "caller").await;
+            tokio::time::sleep(millis(200)).await;
+            let before = rig.proxy.connections();
+            tokio::time::sleep(millis(2000)).await;
+            let tried = rig.proxy.connections() - before;
+            println!("{fault:?} with {callers} callers: {tried} connections in two seconds");
+            assert!((4..=16).contains(&tried), "{tried} connections in two seconds");
+            rig.proxy.set(Fault::None);
+            let after = until_answered(&rig.store, millis(1000)).await;
+            println!("recovers after {after:?}");
+            load.stop().await;
+        }
+        rig.is_clean();
+    });
+}
+
+#[test]
+fn refused_connections_are_tried_a_few_times_a_second() {
+    probes(Fault::Refuse);
+}
+
+#[test]
+fn connections_that_hang_are_tried_a_few_times_a_second() {
+    probes(Fault::Hang);
+}
+
+#[test]
+fn connections_that_swallow_everything_are_tried_a_few_times_a_second() {
+    probes(Fault::Drop);
+}
+
+#[test]
+fn a_server_that_was_never_there_is_found_when_it_comes() {
+    run(async {
+        let server = RedisServer::start();
+        server.kill();
+        let store = RedisStore::builder(server.url()).start().unwrap();
+        assert!(store.ready(millis(300)).await.is_err());
+        ask(&store, plenty(), "alice").await.unwrap_err();
+        server.restart();
+        println!("is found after {:?}", until_answered(&store, millis(1000)).await);
+        assert!(store.health().is_up());
+    });
+}
+
+#[test]
+fn it_finds_back_again_and_again() {
+    run(async {
+        let rig = Rig::proxied(DEADLINE).await;
+        let load = Load::start(&rig.store, &[plenty()], CALLERS);
+        for fault in [Fault::Refuse, Fault::Hang, Fault::Drop, Fault::Delay(millis(200))] {
+            rig.proxy.set(fault);
+            tokio::time::sleep(millis(150)).await;
+            rig.proxy.set(Fault::None);
+            println!("{fault:?}: {:?}", until_answered(&rig.store, millis(1000)).await);
+        }
+        let calls = load.stop().await;
+        assert!(calls.iter().all(|call| call.took < millis(500)));
+        rig.is_clean();
+    });
+}
+
+#[test]
+fn a_server_that_is_gone_with_nobody_asking_is_found_back_with_nobody_asking() {
+    run(async {
+        let rig = Rig::proxied(DEADLINE).await;
+        rig.proxy.set(Fault::Refuse);
+        tokio::time::sleep(millis(300)).await;
+        rig.proxy.set(Fault::None);
+        tokio::time::sleep(millis(1000)).await;
+        ask(&rig.store, plenty(), "the-first-in-a-while").await.unwrap();
+    });
+}
+
+#[test]
+fn no_answer_of_an_earlier_question_is_taken_for_a_later_one() {
+    run(async {
+        let rig = Rig::proxied(DEADLINE).await;
+        let policies: Vec<_> = (1..=20)
+            .map(|count| {
+                let name = format!("of-{count}");
+                policy(&name, Algorithm::FixedWindow, count * 1000, Window::DAY)
+            })
+            .collect();
+        // Answers come late, all of them at once, while others wait for theirs.
+        let mut answered = 0;
+        for round in 0..60 {
+            rig.proxy.set(if round % 3 == 0 { Fault::Delay(millis(30)) } else { Fault::None });
+            for (policy, count) in policies.iter().zip(1..) {
+                let Ok(decision) = ask(&rig.store, policy, "alice").await else { continue };
+                assert_eq!(decision.statuses()[0].limit(), count * 1000);
+                assert!(decision.statuses()[0].remaining() < count * 1000);
+                answered += 1;
+            }
+            tokio::time::sleep(millis(10)).await;
+        }
+        assert!(answered > 50, "{answered}");
+    });
+}
+
+#[test]
+fn a_store_can_be_connected_through_a_network_that_comes_to_its_senses() {
+    run(async {
+        let server = RedisServer::start();
+        let proxy = Proxy::to(&server.address());
+        proxy.set(Fault::Hang);
+        let url = format!("redis://{}", proxy.address());
+        let connecting = tokio::spawn(RedisStore::connect(url));
+        tokio::time::sleep(millis(400)).await;
+        proxy.set(Fault::None);
+        let store = tokio::time::timeout(Duration::from_secs(2), connecting).await;
+        ask(&store.unwrap().unwrap().unwrap(), plenty(), "alice").await.unwrap();
+    });
+}
