@@ -149,7 +149,8 @@ impl Link {
     ) -> Result<Value, Failure> {
         let mut own = MultiplexedConnection::clone(connection);
         let answer = timeout_at(deadline, own.send_packed_command(command)).await;
-        self.take(connection, answer)
+        // That a server refuses is an answer like others, unless it is made an error.
+        self.take(connection, answer.map(|answer| answer.and_then(Value::extract_error)))
     }
 
     /// The connection, at once if there is one or it was lost. While the first is being made, that is
