@@ -122,6 +122,11 @@ impl Target {
     }
 }
 
+/// What follows the user and password in a URL, or all of it if there are none.
+pub(crate) fn without_user(url: &str) -> &str {
+    url.rsplit_once('@').map_or(url, |(_, rest)| rest)
+}
+
 /// The parts of a URL.
 #[derive(Clone, Copy)]
 struct Url<'u> {
@@ -142,7 +147,7 @@ impl<'u> Url<'u> {
             "redis-sentinel",
             "rediss-sentinel",
         ];
-        let hidden = || url.rsplit_once('@').map_or(url, |(_, rest)| rest).to_owned();
+        let hidden = || without_user(url).to_owned();
         let (scheme, rest) = url.split_once("://").ok_or_else(|| UrlError::Scheme(hidden()))?;
         if !SCHEMES.contains(&scheme) {
             return Err(UrlError::Scheme(hidden()));
