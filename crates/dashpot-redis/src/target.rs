@@ -185,9 +185,17 @@ impl<'u> Url<'u> {
 /// Trusts this root of certificates instead of the system's.
 #[cfg(feature = "tls")]
 fn trust(info: ConnectionInfo, root: Option<&[u8]>) -> Result<ConnectionInfo, UrlError> {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+
     let Some(root) = root.filter(|_| matches!(info.addr(), ConnectionAddr::TcpTls { .. })) else {
         return Ok(info);
     };
+    let found = CertificateDer::pem_slice_iter(root).collect::<Result<Vec<_>, _>>();
+    let found = found.map_err(|error| UrlError::Certificate(error.to_string()))?;
+    if found.is_empty() {
+        return Err(UrlError::Certificate("there is none in it".to_owned()));
+    }
     let certificates =
         redis::TlsCertificates { client_tls: None, root_cert: Some(root.to_owned()) };
     let client = redis::Client::build_with_tls(info, certificates)
