@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use dashpot::{Algorithm, Check, Decision, Policy, Store, StoreError, Window};
+use dashpot::{Algorithm, Check, Decision, Key, KeyOperation, Policy, Store, StoreError, Window};
 use dashpot_redis::{RedisStore, RedisStoreBuilder};
 use dashpot_testkit::{Proxy, RedisServer, limit};
 
@@ -66,7 +66,7 @@ pub(crate) async fn started(builder: RedisStoreBuilder) -> RedisStore {
 pub(crate) fn no_key_stays(server: &RedisServer) {
     assert!(server.keys().iter().any(|key| key.starts_with(b"dashpot:")), "nothing was kept");
     let eternal = server.keys_without_ttl();
-    let ours: Vec<_> = eternal.iter().filter(|key| key.starts_with(b"dashpot")).collect();
+    let ours: Vec<_> = eternal.iter().filter(|key| key.starts_with(b"dashpot:")).collect();
     assert!(ours.is_empty(), "these never expire: {ours:?}");
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn daily(algorithm: Algorithm, count: u64) -> &'static Policy {
 
 /// More than any test asks for.
 pub(crate) fn plenty() -> &'static Policy {
-    policy("plenty", Algorithm::TokenBucket, 1_000_000_000, Window::DAY)
+    policy("plenty", Algorithm::FixedWindow, 1_000_000_000, Window::DAY)
 }
 
 /// Asks for one unit.
@@ -101,6 +101,23 @@ pub(crate) async fn ask<'p>(
     key: &str,
 ) -> Result<Decision<'p>, StoreError> {
     store.decide(&[Check::new(policy, key)]).await
+}
+
+/// The same, and it is allowed.
+pub(crate) async fn allowed(store: &RedisStore, policy: &Policy, key: &str) {
+    let decision = ask(store, policy, key).await;
+    assert!(decision.unwrap().is_allowed(), "{policy:?} for {key}");
+}
+
+/// The same, and it is denied.
+pub(crate) async fn denied(store: &RedisStore, policy: &Policy, key: &str) {
+    let decision = ask(store, policy, key).await;
+    assert!(!decision.unwrap().is_allowed(), "{policy:?} for {key}");
+}
+
+/// Does something to a key.
+pub(crate) async fn manage(store: &RedisStore, policy: &Policy, key: &str, wish: KeyOperation) {
+    let _ = store.manage(policy, Key::from(key), wish).await.unwrap();
 }
 
 /// What is left of a key, as a peek says.

@@ -22,7 +22,6 @@ struct Figures {
     hit: Spread,
     /// Those that began when it should long have been noticed.
     later: Spread,
-    recovery: Duration,
 }
 
 /// Loads the store, lets something happen to it, makes that undone, and sees that it answers again.
@@ -33,7 +32,7 @@ async fn figures(rig: Rig, fault: impl AsyncFn(&Rig), heal: impl Fn(&Rig)) -> Fi
     fault(&rig).await;
     let healed = Instant::now();
     heal(&rig);
-    let recovery = until_answered(&rig.store, millis(1000)).await;
+    println!("recovers after {:?}", until_answered(&rig.store, millis(1000)).await);
     tokio::time::sleep(millis(50)).await;
     let calls = load.stop().await;
 
@@ -44,7 +43,7 @@ async fn figures(rig: Rig, fault: impl AsyncFn(&Rig), heal: impl Fn(&Rig)) -> Fi
     let hit = all.clone().filter(|call| call.began < noticed);
     let later = all.clone().filter(|call| call.began >= noticed && call.ended() < healed);
     rig.is_clean();
-    Figures { all: Spread::of(all), hit: Spread::of(hit), later: Spread::of(later), recovery }
+    Figures { all: Spread::of(all), hit: Spread::of(hit), later: Spread::of(later) }
 }
 
 /// Three tries at most: a machine that stalls for a moment delays everybody, and the store cannot help

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use dashpot::{Algorithm, Check, Cost, Key, KeyOperation, Store};
 use dashpot_redis::RedisStore;
 
-use crate::common::{PATIENT, Rig, ask, calls_of, daily, millis, run, started};
+use crate::common::{
+    PATIENT, Rig, allowed, ask, calls_of, daily, denied, manage, millis, run, started,
+};
 use crate::load::{Load, Pattern, Seen};
 
 #[test]
@@ -48,11 +50,11 @@ fn a_denied_key_is_asked_about_ten_times_a_second_at_most() {
     run(async {
         let rig = Rig::direct(PATIENT).await;
         let policy = daily(Algorithm::TokenBucket, 1);
-        ask(&rig.store, policy, "alice").await.unwrap();
+        allowed(&rig.store, policy, "alice").await;
         let before = calls_of(&rig.server, "evalsha");
         let (start, mut asked) = (Instant::now(), 0);
         while start.elapsed() < millis(1000) {
-            assert!(!ask(&rig.store, policy, "alice").await.unwrap().is_allowed());
+            denied(&rig.store, policy, "alice").await;
             asked += 1;
             if asked % 100 == 0 {
                 tokio::time::sleep(millis(1)).await;
@@ -72,10 +74,10 @@ fn without_a_memory_every_denial_is_asked_for() {
         let builder = RedisStore::builder(rig.server.url()).deadline(PATIENT);
         let store = started(builder.denial_memory(Duration::ZERO)).await;
         let policy = daily(Algorithm::TokenBucket, 1);
-        ask(&store, policy, "alice").await.unwrap();
+        allowed(&store, policy, "alice").await;
         let before = calls_of(&rig.server, "evalsha");
         for _ in 0..200 {
-            assert!(!ask(&store, policy, "alice").await.unwrap().is_allowed());
+            denied(&store, policy, "alice").await;
         }
         let sent = calls_of(&rig.server, "evalsha") - before;
         assert!(sent >= 200, "{sent}");
@@ -89,11 +91,10 @@ fn a_reset_by_somebody_else_is_seen_within_a_tenth_of_a_second() {
         let other = started(RedisStore::builder(rig.server.url()).deadline(PATIENT)).await;
         for algorithm in Algorithm::ALL {
             let policy = daily(algorithm, 1);
-            let key = Key::from("alice");
-            assert!(ask(&rig.store, policy, "alice").await.unwrap().is_allowed());
+            allowed(&rig.store, policy, "alice").await;
             for _ in 0..3 {
-                assert!(!ask(&rig.store, policy, "alice").await.unwrap().is_allowed());
-                other.manage(policy, key, KeyOperation::Reset).await.unwrap();
+                denied(&rig.store, policy, "alice").await;
+                manage(&other, policy, "alice", KeyOperation::Reset).await;
                 let reset = Instant::now();
                 // The last call that is denied began in time.
                 loop {
@@ -116,26 +117,26 @@ fn what_this_store_does_itself_is_seen_at_once() {
         let rig = Rig::direct(PATIENT).await;
         for algorithm in Algorithm::ALL {
             let policy = daily(algorithm, 1);
-            let (key, check) = (Key::from("alice"), Check::new(policy, "alice"));
+            let check = Check::new(policy, "alice");
             for _ in 0..20 {
                 let decision = rig.store.decide(&[check]).await.unwrap();
                 let reservation = check.reservation(&decision).expect("it is free");
-                assert!(!ask(&rig.store, policy, "alice").await.unwrap().is_allowed());
+                denied(&rig.store, policy, "alice").await;
                 rig.store.settle(&reservation, Cost::new(0)).await.unwrap();
-                assert!(ask(&rig.store, policy, "alice").await.unwrap().is_allowed(), "{policy:?}");
-                assert!(!ask(&rig.store, policy, "alice").await.unwrap().is_allowed());
-                rig.store.manage(policy, key, KeyOperation::Reset).await.unwrap();
+                allowed(&rig.store, policy, "alice").await;
+                denied(&rig.store, policy, "alice").await;
+                manage(&rig.store, policy, "alice", KeyOperation::Reset).await;
             }
-            assert!(ask(&rig.store, policy, "alice").await.unwrap().is_allowed());
-            assert!(!ask(&rig.store, policy, "alice").await.unwrap().is_allowed());
+            allowed(&rig.store, policy, "alice").await;
+            denied(&rig.store, policy, "alice").await;
             rig.store.reset_all(Some(policy.name()), 10).await.unwrap();
-            assert!(ask(&rig.store, policy, "alice").await.unwrap().is_allowed());
+            allowed(&rig.store, policy, "alice").await;
             let until = decision_time(&rig.store, policy).await.after(Duration::from_secs(60));
-            rig.store.manage(policy, key, KeyOperation::Reset).await.unwrap();
-            rig.store.manage(policy, key, KeyOperation::Block(until)).await.unwrap();
-            assert!(!ask(&rig.store, policy, "alice").await.unwrap().is_allowed());
-            rig.store.manage(policy, key, KeyOperation::Unblock).await.unwrap();
-            assert!(ask(&rig.store, policy, "alice").await.unwrap().is_allowed());
+            manage(&rig.store, policy, "alice", KeyOperation::Reset).await;
+            manage(&rig.store, policy, "alice", KeyOperation::Block(until)).await;
+            denied(&rig.store, policy, "alice").await;
+            manage(&rig.store, policy, "alice", KeyOperation::Unblock).await;
+            allowed(&rig.store, policy, "alice").await;
         }
         rig.is_clean();
     });

@@ -101,6 +101,7 @@ async fn call(store: &RedisStore, policy: &Policy, index: usize, key: &str) -> C
 
 /// How long calls took.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(dead_code, reason = "the median is only printed")]
 pub(crate) struct Spread {
     pub(crate) calls: usize,
     pub(crate) p50: Duration,

@@ -1,10 +1,13 @@
 //! Where a store lives: databases, prefixes, and places that are none.
 
-use dashpot::{Algorithm, Key, KeyOperation, Store};
+use dashpot::{Algorithm, KeyOperation};
 use dashpot_redis::{RedisStore, UrlError};
 use dashpot_testkit::RedisServer;
 
-use crate::common::{PATIENT, ask, daily, left, no_key_stays, plenty, run, started};
+use crate::common::{
+    PATIENT, allowed, ask, daily, denied, left, manage, millis, no_key_stays, plenty, run, started,
+    until_answered,
+};
 
 /// How many keys a database has.
 fn size(server: &RedisServer, database: &str) -> i64 {
@@ -33,7 +36,7 @@ fn a_database_in_the_url_is_the_only_one_used() {
         assert_eq!(zeroth.list(None, 10).await.unwrap(), []);
         // Still so when it has to connect anew.
         server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
-        crate::common::until_answered(&third, PATIENT).await;
+        until_answered(&third, PATIENT).await;
         assert_eq!(left(&third, policy, "alice").await, 0);
     });
 }
@@ -63,7 +66,7 @@ fn stores_with_different_prefixes_share_nothing() {
         for (store, prefix) in stores.iter().zip(prefixes) {
             assert_eq!(left(store, policy, "alice").await, 0, "{prefix}");
             assert_eq!(store.reset_all(None, 100).await.unwrap(), 1);
-            store.manage(policy, Key::from("alice"), KeyOperation::Reset).await.unwrap();
+            manage(store, policy, "alice", KeyOperation::Reset).await;
             assert_eq!(left(store, policy, "alice").await, 2);
         }
         assert_eq!(server.keys_without_ttl(), Vec::<Vec<u8>>::new());
@@ -77,9 +80,9 @@ fn two_stores_of_one_prefix_share_everything() {
         let policy = daily(Algorithm::SlidingLog, 2);
         let one = started(RedisStore::builder(server.url()).deadline(PATIENT)).await;
         let two = started(RedisStore::builder(server.url()).deadline(PATIENT)).await;
-        assert!(ask(&one, policy, "alice").await.unwrap().is_allowed());
-        assert!(ask(&two, policy, "alice").await.unwrap().is_allowed());
-        assert!(!ask(&one, policy, "alice").await.unwrap().is_allowed());
+        allowed(&one, policy, "alice").await;
+        allowed(&two, policy, "alice").await;
+        denied(&one, policy, "alice").await;
         no_key_stays(&server);
     });
 }
@@ -136,7 +139,7 @@ fn without_a_runtime_it_is_an_error() {
 fn a_host_that_does_not_exist_is_down_and_no_more() {
     run(async {
         let store = RedisStore::builder("redis://no-such-host.invalid:6379").start().unwrap();
-        store.ready(crate::common::millis(500)).await.unwrap_err();
+        store.ready(millis(500)).await.unwrap_err();
         ask(&store, plenty(), "alice").await.unwrap_err();
         assert_eq!(store.health().servers[0].address, "no-such-host.invalid:6379");
     });
