@@ -1,6 +1,6 @@
 //! Scripts that the server has forgotten are nobody's business but the store's.
 
-use dashpot::{Algorithm, Check, Cost, Key, KeyOperation, Store, Window};
+use dashpot::{Algorithm, Check, Cost, KeyOperation, Store, Window};
 use dashpot_testkit::RedisServer;
 
 use crate::common::{

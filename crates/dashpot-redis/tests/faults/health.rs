@@ -1,6 +1,6 @@
 //! What a store tells of itself is what its callers see.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dashpot_redis::{RedisStore, ServerHealth};
 use dashpot_testkit::{Fault, Proxy, RedisServer};
@@ -10,12 +10,18 @@ use crate::common::{
 };
 
 fn of(store: &RedisStore) -> ServerHealth {
-    let health = store.health();
-    assert_eq!(health.servers.len(), 1);
-    let server = health.servers[0].clone();
-    assert_eq!(health.is_up(), server.is_up);
-    assert_eq!(server.reason.is_none(), server.is_up, "{server:?}");
-    server
+    let start = Instant::now();
+    loop {
+        let health = store.health();
+        assert_eq!(health.servers.len(), 1);
+        let server = health.servers[0].clone();
+        assert_eq!(health.is_up(), server.is_up);
+        // It may just be on its way up or down.
+        if server.reason.is_none() == server.is_up {
+            return server;
+        }
+        assert!(start.elapsed() < millis(500), "{server:?}");
+    }
 }
 
 #[test]
@@ -44,26 +50,27 @@ fn calls_that_are_late_or_refused_are_counted_one_by_one() {
         rig.proxy.set(Fault::Drop);
         let (mut failures, mut waited) = (0, 0);
         while failures < 50 {
-            let start = std::time::Instant::now();
+            let start = Instant::now();
             if ask(&rig.store, plenty(), "alice").await.is_err() {
                 failures += 1;
                 waited += u64::from(start.elapsed() >= DEADLINE);
             }
         }
+        let since = Instant::now();
         let down = of(&rig.store);
         assert!(!down.is_up);
         assert_eq!(down.outages, before.outages + 1);
         let told =
             [down.late - before.late, down.failed - before.failed, down.refused - before.refused];
-        assert_eq!(told.iter().sum::<u64>(), 50, "{told:?}");
-        // Only those that waited were late; more may have waited, on a machine that stalls.
-        assert!(0 < told[0] && told[0] <= waited.max(1), "{told:?} {waited}");
+        // Once a second the store asks something for itself.
+        assert!((50..=53).contains(&told.iter().sum::<u64>()), "{told:?}");
+        assert!((1..=waited + 3).contains(&told[0]), "{told:?}, and {waited} waited");
         assert!(told[2] > 0, "{told:?}");
 
         tokio::time::sleep(millis(300)).await;
         let longer = of(&rig.store);
         let grown = longer.down_for - down.down_for;
-        assert!(grown >= millis(300) && grown < millis(800), "{grown:?}");
+        assert!(grown >= millis(300) && grown <= since.elapsed(), "{grown:?}");
 
         rig.proxy.set(Fault::None);
         until_answered(&rig.store, millis(1000)).await;
@@ -92,7 +99,7 @@ fn calls_whose_connection_breaks_are_counted_as_failed() {
             assert!(call.await.unwrap(), "nobody can have answered");
         }
         let health = of(&rig.store);
-        assert_eq!(health.late + health.failed + health.refused, 20, "{health:?}");
+        assert!((20..=23).contains(&(health.late + health.failed + health.refused)), "{health:?}");
         assert!(health.failed > 0 && health.outages == 1, "{health:?}");
     });
 }

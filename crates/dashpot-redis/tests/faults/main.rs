@@ -2,6 +2,7 @@
 
 mod access;
 mod admissions;
+mod apart;
 mod common;
 mod deadline;
 mod denials;
@@ -11,6 +12,7 @@ mod health;
 mod keys;
 mod load;
 mod memory;
+mod odd;
 mod places;
 mod recovery;
 mod tls;

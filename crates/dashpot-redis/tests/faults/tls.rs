@@ -85,7 +85,7 @@ fn a_server_that_nobody_vouches_for_is_refused() {
         let misnamed = RedisStore::builder(misnamed).root_certificate(secret.root.clone());
         for builder in [RedisStore::builder(secret.url()), stranger, misnamed] {
             let store = builder.deadline(PATIENT).start().unwrap();
-            let said = told(&store.ready(millis(1500)).await.unwrap_err());
+            let said = told(&store.ready(millis(600)).await.unwrap_err());
             assert!(said.contains("certificate"), "{said}");
             ask(&store, plenty(), "alice").await.unwrap_err();
         }
