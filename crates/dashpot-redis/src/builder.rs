@@ -21,6 +21,7 @@ pub struct RedisStoreBuilder {
     urls: Vec<String>,
     root_certificate: Option<Vec<u8>>,
     connect_timeout: Option<Duration>,
+    is_instance: bool,
     settings: Settings,
 }
 
@@ -50,6 +51,7 @@ impl RedisStore {
             urls: urls.into_iter().map(Into::into).collect(),
             root_certificate: None,
             connect_timeout: None,
+            is_instance: true,
             settings: Settings {
                 prefix: "dashpot".to_owned(),
                 deadline: Duration::from_millis(20),
@@ -76,7 +78,9 @@ impl RedisStore {
     /// If they do not within this time.
     pub async fn ready(&self, within: Duration) -> Result<(), StoreError> {
         self.inner.topology.ready(Instant::now() + within).await?;
-        self.inner.announce(false).await;
+        if self.inner.is_instance {
+            self.inner.announce().await;
+        }
         Ok(())
     }
 }
@@ -128,6 +132,12 @@ impl RedisStoreBuilder {
         self
     }
 
+    /// Does not count as an instance: for tools that look in, and grant nothing while Redis is down.
+    pub const fn visiting(mut self) -> Self {
+        self.is_instance = false;
+        self
+    }
+
     /// Trusts servers by this root certificate (PEM) instead of the system's.
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.root_certificate = Some(pem.into());
@@ -139,7 +149,7 @@ impl RedisStoreBuilder {
     /// # Errors
     /// If a URL makes no sense, or there is no tokio runtime to run on.
     pub fn start(self) -> Result<RedisStore, UrlError> {
-        let Self { urls, root_certificate, connect_timeout, mut settings } = self;
+        let Self { urls, root_certificate, connect_timeout, is_instance, mut settings } = self;
         let printable = settings.prefix.chars().all(|c| c.is_ascii_graphic() && !"{}".contains(c));
         if !printable || settings.prefix.is_empty() || settings.prefix.len() > 64 {
             return Err(UrlError::Prefix);
@@ -154,8 +164,10 @@ impl RedisStoreBuilder {
         let settings = Arc::new(settings);
         let topology = Topology::start(target, &settings);
         let every = settings.permit_lease / 3;
-        let inner = Arc::new(Inner::new(settings, topology));
-        tokio::spawn(keep_announcing(Arc::downgrade(&inner)));
+        let inner = Arc::new(Inner::new(settings, topology, is_instance));
+        if is_instance {
+            tokio::spawn(keep_announcing(Arc::downgrade(&inner)));
+        }
         tokio::spawn(keep_renewing(Arc::downgrade(&inner), every));
         Ok(RedisStore { inner })
     }

@@ -59,20 +59,19 @@ impl Instances {
 }
 
 impl Inner {
-    /// Says that this instance lives, or leaves, to every server; and hears how many there are.
-    pub(crate) async fn announce(&self, leaving: bool) {
+    /// Says to every server that this instance lives, and hears how many do.
+    pub(crate) async fn announce(&self) {
         let key = format!("{}:{{instances}}", self.settings.prefix);
         let mut most = None;
         for spot in self.topology.spots_for(key.as_bytes()) {
             let mut call = script::ANNOUNCE.call(std::iter::once(key.as_bytes()));
-            let believed = if leaving { 0 } else { BELIEVED_FOR.as_micros() };
-            call.arg(&self.instances.name).arg(believed.to_string());
+            call.arg(&self.instances.name).arg(BELIEVED_FOR.as_micros().to_string());
             let deadline = Instant::now() + self.settings.connect_timeout;
             if let Ok(Value::Int(count)) = self.topology.call(spot, &call, deadline).await {
                 most = most.max(u64::try_from(count).ok());
             }
         }
-        if let Some(count) = most.filter(|_| !leaving) {
+        if let Some(count) = most {
             self.instances.hear(count);
         }
     }
@@ -92,7 +91,7 @@ impl Inner {
 /// Says every second that this instance lives, for as long as there is a store.
 pub(crate) async fn keep_announcing(store: Weak<Inner>) {
     while let Some(store) = store.upgrade() {
-        store.announce(false).await;
+        store.announce().await;
         drop(store);
         sleep(ANNOUNCED_EVERY).await;
     }

@@ -42,19 +42,21 @@ pub(crate) struct Inner {
     pub(crate) topology: Topology,
     pub(crate) permits: Permits,
     pub(crate) instances: Instances,
+    pub(crate) is_instance: bool,
     denials: Denials,
     /// How far the server's clock is ahead of this one, in nanoseconds, as far as is known.
     ahead: AtomicI64,
 }
 
 impl Inner {
-    pub(crate) fn new(settings: Arc<Settings>, topology: Topology) -> Self {
+    pub(crate) fn new(settings: Arc<Settings>, topology: Topology, is_instance: bool) -> Self {
         Self {
             denials: Denials::new(settings.denial_memory),
             settings,
             topology,
             permits: Permits::default(),
             instances: Instances::new(),
+            is_instance,
             ahead: AtomicI64::new(0),
         }
     }

@@ -20,6 +20,7 @@ use crate::problem::{Problems, RuleErrors};
 use crate::read::{List, Map};
 use crate::rule::Priority;
 use crate::set::{MemorySettings, RuleSet, StoreSettings};
+use crate::share::Shares;
 use crate::source::{Source, Span, Written};
 use crate::{Fact, Headers, ParseFactError};
 
@@ -34,6 +35,8 @@ pub(crate) struct Compiler<'c> {
     pub(crate) has_tokens: bool,
     /// Facts that are told in the body, because the identity says so.
     pub(crate) in_body: Vec<Fact>,
+    /// Whether counts are kept on Redis.
+    pub(crate) on_redis: bool,
 }
 
 pub(crate) fn compile(sources: Vec<Source>, directory: &Path) -> Result<RuleSet, RuleErrors> {
@@ -46,6 +49,7 @@ pub(crate) fn compile(sources: Vec<Source>, directory: &Path) -> Result<RuleSet,
         files: Vec::new(),
         has_tokens: false,
         in_body: Vec::new(),
+        on_redis: false,
     };
     let set = compiler.rule_set(&config);
     match compiler.problems.conclude(&compiler.sources) {
@@ -60,6 +64,7 @@ pub(crate) fn compile(sources: Vec<Source>, directory: &Path) -> Result<RuleSet,
 impl Compiler<'_> {
     fn rule_set(&mut self, config: &Config) -> RuleSet {
         let store = self.store(config.store.as_ref());
+        self.on_redis = !store.urls.is_empty();
         let (identity, tokens) = self.identity(config.identity.as_ref());
         let in_body = |fact: &Fact| identity.is_in_body(fact);
         self.in_body = [Fact::User, Fact::ApiKey, Fact::Tier].into_iter().filter(in_body).collect();
@@ -84,6 +89,7 @@ impl Compiler<'_> {
             headers: self.headers(config.headers.as_ref()),
             store,
             memory: self.memory(config.memory.as_ref()),
+            shares: Shares::default(),
             advice: Vec::new(),
             files: Vec::new(),
         };
@@ -102,7 +108,14 @@ impl Compiler<'_> {
     }
 
     fn store(&mut self, section: Option<&Written<StoreSection>>) -> StoreSettings {
-        const SCHEMES: [&str; 4] = ["redis", "rediss", "redis-cluster", "redis-sentinel"];
+        const SCHEMES: [&str; 6] = [
+            "redis",
+            "rediss",
+            "redis-cluster",
+            "rediss-cluster",
+            "redis-sentinel",
+            "rediss-sentinel",
+        ];
         let mut settings = StoreSettings::default();
         let Some(Written { value: section, .. }) = section else { return settings };
         for url in list(section.url.as_ref()) {
@@ -114,6 +127,16 @@ impl Compiler<'_> {
                 self.problems.error(&url.span, message).hide();
             }
             settings.urls.push(url.value.clone());
+        }
+        if let Some(prefix) = &section.prefix {
+            let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '{' | '}');
+            if !(1..=64).contains(&prefix.value.len()) || !prefix.value.chars().all(is_plain) {
+                self.error(&prefix.span, "a prefix has 1 to 64 printable characters, no braces");
+            }
+            settings.prefix.clone_from(&prefix.value);
+        }
+        if let Some(deadline) = section.deadline.as_ref().filter(|one| one.value.is_zero()) {
+            self.error(&deadline.span, "no store answers in no time");
         }
         set(&mut settings.deadline, section.deadline.as_ref());
         set(&mut settings.on_error, section.on_error.as_ref());

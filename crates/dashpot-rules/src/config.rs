@@ -46,6 +46,8 @@ section! {
     StoreSection requires [] {
         /// `redis://`, `rediss://`, `redis-cluster://a,b,c` or `redis-sentinel://a,b/master`; several are independent servers to which keys are hashed.
         url: List<String>,
+        /// What the names of all its keys begin with.
+        prefix: String,
         /// How long to wait for an answer before `on_error` decides.
         deadline: Duration,
         /// What to do when the store cannot answer. A rule may say otherwise.

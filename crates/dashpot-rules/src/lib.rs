@@ -61,6 +61,7 @@ mod rule;
 mod schema;
 mod secret;
 mod set;
+mod share;
 mod source;
 mod summary;
 mod token;

@@ -1,5 +1,6 @@
 //! From rules to checks, and what came of them.
 
+use std::num::NonZeroU64;
 use std::ops::Range;
 
 use dashpot::{
@@ -10,6 +11,7 @@ use smallvec::SmallVec;
 
 use crate::rule::{Cut, OnStoreError, Rule, Settle};
 use crate::set::Selection;
+use crate::share::Shares;
 use crate::weight::Weight;
 use crate::{Descriptor, Fact};
 
@@ -22,6 +24,7 @@ pub struct Plan<'r> {
     keys: KeyBuf,
     /// Rules that only count, and would refuse a request that lacks what this one does.
     lacking: Vec<&'r Rule>,
+    shares: &'r Shares,
 }
 
 /// What one rule asks.
@@ -49,8 +52,13 @@ pub enum Refusal<'r> {
 impl<'r> Plan<'r> {
     pub(crate) fn new(selection: &Selection<'r>, request: &impl Descriptor) -> Self {
         let set = selection.set;
-        let mut plan =
-            Self { refusal: None, asks: SmallVec::new(), keys: KeyBuf::new(), lacking: Vec::new() };
+        let mut plan = Self {
+            refusal: None,
+            asks: SmallVec::new(),
+            keys: KeyBuf::new(),
+            lacking: Vec::new(),
+            shares: &set.shares,
+        };
         let path = selection.path.as_deref().unwrap_or_else(|| request.path());
         if let Some(fact) = set.block.find(request, path) {
             plan.refusal = Some(Refusal::Blocked(fact));
@@ -144,7 +152,7 @@ impl<'r> Plan<'r> {
         let checks = self.gather(|_| true);
         if !checks.is_empty() {
             let answer = store.decide(&checks).await;
-            self.take(answer, &checks, local, &mut ruling);
+            self.take(answer, &checks, (local, store.instances()), &mut ruling);
         }
         ruling
     }
@@ -167,7 +175,7 @@ impl<'r> Plan<'r> {
         }
         let checks = self.gather(|_| true);
         let Some(answer) = store.decide_at_once(&checks) else { return false };
-        self.take(answer, &checks, local, ruling);
+        self.take(answer, &checks, (local, store.instances()), ruling);
         true
     }
 
@@ -199,7 +207,7 @@ impl<'r> Plan<'r> {
             return None;
         }
         ruling.decision = Some(decision);
-        self.conclude(&checks, false, &mut ruling);
+        self.conclude(&checks, &mut ruling);
         Some(ruling)
     }
 
@@ -217,34 +225,44 @@ impl<'r> Plan<'r> {
         &self,
         answer: Result<Decision<'r>, StoreError>,
         checks: &[Check<'r, '_>],
-        local: &MemoryStore,
+        instead: (&MemoryStore, NonZeroU64),
         ruling: &mut Ruling<'r>,
     ) {
         match answer {
             Ok(decision) => {
                 ruling.decision = Some(decision);
-                self.conclude(checks, false, ruling);
+                self.conclude(checks, ruling);
             }
             Err(error) => {
                 tracing::debug!(%error, "the store did not answer");
                 ruling.is_failed = true;
-                self.go_without(local, ruling);
+                self.go_without(instead, ruling);
             }
         }
     }
 
     /// Draws the conclusions of the decision on these checks.
-    fn conclude(&self, checks: &[Check<'r, '_>], local: bool, ruling: &mut Ruling<'r>) {
+    fn conclude(&self, checks: &[Check<'r, '_>], ruling: &mut Ruling<'r>) {
         let Some(decision) = &ruling.decision else { return };
-        if decision.is_allowed() {
-            // Mostly there is nothing to remember.
-            if self.asks.iter().any(|ask| ask.rule.settle != Settle::Never) {
-                for check in checks {
-                    self.remember(check, decision, local, &mut ruling.pending);
-                }
-            }
-            return;
+        if !decision.is_allowed() {
+            return self.refuse(ruling);
         }
+        // Mostly there is nothing to remember.
+        if self.settles() {
+            for check in checks {
+                let taken = || check.reservation(decision);
+                self.remember(check.policy, taken, false, &mut ruling.pending);
+            }
+        }
+    }
+
+    fn settles(&self) -> bool {
+        self.asks.iter().any(|ask| ask.rule.settle != Settle::Never)
+    }
+
+    /// Says by which rule a decision is a denial.
+    fn refuse(&self, ruling: &mut Ruling<'r>) {
+        let Some(decision) = &ruling.decision else { return };
         let denier = decision.denier().map(PolicyStatus::policy);
         for ask in self.asks.iter().filter(|ask| ask.enforced) {
             let mine = |policy: &Policy| ask.policies.contains(policy);
@@ -261,32 +279,52 @@ impl<'r> Plan<'r> {
     /// Notes what is to be settled later.
     fn remember(
         &self,
-        check: &Check<'r, '_>,
-        decision: &Decision<'_>,
+        policy: &Policy,
+        taken: impl FnOnce() -> Option<Reservation>,
         local: bool,
         pending: &mut Vec<Pending<'r>>,
     ) {
-        let owner = self.asks.iter().find(|ask| ask.policies.contains(check.policy));
+        let owner = self.asks.iter().find(|ask| ask.policies.contains(policy));
         if let Some(Ask { rule, .. }) = owner
             && *rule.settle() != Settle::Never
-            && let Some(reservation) = check.reservation(decision)
+            && let Some(reservation) = taken()
         {
             pending.push(Pending { reservation, rule, local });
         }
     }
 
     /// What each rule says should be done when the store cannot answer.
-    fn go_without(&self, local: &MemoryStore, ruling: &mut Ruling<'r>) {
+    fn go_without(&self, (local, instances): (&MemoryStore, NonZeroU64), ruling: &mut Ruling<'r>) {
         let enforced = || self.asks.iter().filter(|ask| ask.enforced);
+        enforced().for_each(|ask| ask.rule.tally.go_without());
         let strict = enforced().find(|ask| ask.rule.on_store_error == OnStoreError::Deny);
         if let Some(ask) = strict {
             ruling.refusal = Some(Refusal::Unavailable(ask.rule));
             return;
         }
         let checks = self.gather(|rule| rule.on_store_error == OnStoreError::Local);
-        if !checks.is_empty() {
-            ruling.decision = Some(local.decide_now(&checks));
-            self.conclude(&checks, true, ruling);
+        if checks.is_empty() {
+            return;
+        }
+        // Others go without, too: each may grant its part.
+        let parts: SmallVec<[Policy; 4]> =
+            checks.iter().map(|check| self.shares.part(check.policy, instances)).collect();
+        let local_checks: SmallVec<[Check<'_, '_>; 4]> = checks
+            .iter()
+            .zip(&parts)
+            .map(|(check, part)| Check::new(part, check.key).cost(check.cost))
+            .collect();
+        let decided = local.decide_now(&local_checks);
+        let both = || checks.iter().zip(decided.statuses());
+        let statuses = both().map(|(check, status)| status.of_whole(check.policy, check.cost));
+        ruling.decision = Some(Decision::new(decided.at(), statuses).degraded());
+        if !decided.is_allowed() {
+            self.refuse(ruling);
+        } else if self.settles() {
+            for (check, local_check) in checks.iter().zip(&local_checks) {
+                let taken = || local_check.reservation(&decided);
+                self.remember(check.policy, taken, true, &mut ruling.pending);
+            }
         }
     }
 
@@ -306,7 +344,8 @@ impl<'r> Plan<'r> {
             match store.decide(&checks).await {
                 Ok(decision) if decision.is_allowed() => {
                     for check in &checks {
-                        self.remember(check, &decision, false, &mut pending);
+                        let taken = || check.reservation(&decision);
+                        self.remember(check.policy, taken, false, &mut pending);
                     }
                 }
                 Ok(_) => ask.rule.tally.would_deny(),
@@ -353,6 +392,12 @@ impl<'r> Ruling<'r> {
     #[must_use]
     pub const fn decision(&self) -> Option<&Decision<'r>> {
         self.decision.as_ref()
+    }
+
+    /// Whether the store could not answer, and each rule's `on_store_error` was followed.
+    #[must_use]
+    pub const fn is_degraded(&self) -> bool {
+        self.is_failed
     }
 
     /// Takes what is to be settled.

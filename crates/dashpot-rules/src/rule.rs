@@ -119,6 +119,7 @@ impl Tier {
 pub struct Tally {
     denied: AtomicU64,
     would_have_denied: AtomicU64,
+    degraded: AtomicU64,
 }
 
 impl Tally {
@@ -132,6 +133,16 @@ impl Tally {
     #[must_use]
     pub fn would_have_denied(&self) -> u64 {
         self.would_have_denied.load(Ordering::Relaxed)
+    }
+
+    /// How many requests it went without the store for.
+    #[must_use]
+    pub fn degraded(&self) -> u64 {
+        self.degraded.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn go_without(&self) {
+        self.degraded.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn deny(&self) {

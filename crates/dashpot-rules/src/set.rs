@@ -14,6 +14,7 @@ use crate::matching::{Index, normal, unresolved};
 use crate::plan::Plan;
 use crate::problem::{Problem, RuleErrors};
 use crate::rule::{OnStoreError, Priority, Rule};
+use crate::share::Shares;
 use crate::token::Tokens;
 use crate::weight::Weight;
 use crate::{Descriptor, Explanation, Fact, Headers, Identity, Source, compile, load};
@@ -48,6 +49,7 @@ pub struct RuleSet {
     pub(crate) headers: Headers,
     pub(crate) store: StoreSettings,
     pub(crate) memory: MemorySettings,
+    pub(crate) shares: Shares,
     pub(crate) advice: Vec<Problem>,
     /// The files it was read from, key files included.
     pub(crate) files: Vec<Seen>,
@@ -59,6 +61,8 @@ pub struct RuleSet {
 pub struct StoreSettings {
     /// The servers; none is in memory.
     pub urls: Vec<String>,
+    /// What the names of its keys begin with.
+    pub prefix: String,
     /// How long to wait for an answer.
     pub deadline: Duration,
     /// What to do when there is none.
@@ -69,6 +73,7 @@ impl Default for StoreSettings {
     fn default() -> Self {
         Self {
             urls: Vec::new(),
+            prefix: "dashpot".to_owned(),
             deadline: Duration::from_millis(20),
             on_error: OnStoreError::default(),
         }

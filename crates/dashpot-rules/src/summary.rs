@@ -89,6 +89,7 @@ impl fmt::Debug for StoreSettings {
         let urls: Vec<_> = self.urls.iter().map(|url| printable(url)).collect();
         f.debug_struct("StoreSettings")
             .field("urls", &urls)
+            .field("prefix", &self.prefix)
             .field("deadline", &self.deadline)
             .field("on_error", &self.on_error)
             .finish()

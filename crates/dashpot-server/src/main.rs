@@ -12,6 +12,8 @@
 
 mod answer;
 mod check;
+mod key;
+mod limit;
 mod rules;
 mod table;
 
@@ -30,6 +32,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(check::Args),
+    Key(key::Args),
     Rules(rules::Args),
 }
 
@@ -42,6 +45,8 @@ enum Exit {
     Denied = 1,
     /// Wrong usage or a wrong file; also what the argument parser ends with.
     Usage = 2,
+    /// The store cannot be reached.
+    Store = 3,
     /// The answer could not be written.
     Output = 4,
 }
@@ -49,6 +54,7 @@ enum Exit {
 fn main() -> ExitCode {
     let exit = match Cli::parse().command {
         Command::Check(args) => check::run(&args),
+        Command::Key(args) => key::run(&args),
         Command::Rules(args) => rules::run(&args),
     };
     ExitCode::from(exit as u8)

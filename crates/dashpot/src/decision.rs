@@ -7,7 +7,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use crate::algorithm::{Judgement, Verdict};
-use crate::{Check, Policy, Timestamp};
+use crate::{Check, Cost, Policy, Timestamp};
 
 /// Whether it may pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,6 +77,19 @@ impl<'p> PolicyStatus<'p> {
     #[must_use]
     pub const fn deny(policy: &'p Policy, standing: Standing, retry: Retry) -> Self {
         Self { policy, standing, verdict: Verdict::Deny(retry) }
+    }
+
+    /// The same status, told about the policy this one is a [share](Policy::share) of, to a check of this
+    /// cost: what the whole could grant is not `never`, only nobody knows when.
+    #[must_use]
+    pub fn of_whole<'w>(&self, policy: &'w Policy, cost: Cost) -> PolicyStatus<'w> {
+        let verdict = match self.verdict {
+            Verdict::Deny(Retry::Never) if cost.units() <= policy.limit() => {
+                Verdict::Deny(Retry::Unknown)
+            }
+            verdict => verdict,
+        };
+        PolicyStatus { policy, standing: self.standing, verdict }
     }
 
     const fn denied(&self) -> Option<Retry> {
@@ -219,14 +232,12 @@ impl<'p> Decision<'p> {
     }
 
     /// The same decision, by something that stood in for a store that could not answer.
-    #[must_use]
     pub fn degraded(mut self) -> Self {
         self.is_degraded = true;
         self
     }
 
     /// The same decision with receipts, one for each check that needs one.
-    #[must_use]
     pub fn with_receipts(mut self, receipts: impl Into<Box<[Receipt]>>) -> Self {
         self.receipts = Some(receipts.into());
         self

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use dashpot::{Algorithm, PolicyError, Quota, Zone};
+use dashpot::{Algorithm, Policy, PolicyError, Quota, Zone};
 
 use super::Compiler;
 use crate::Identity;
@@ -143,6 +143,7 @@ impl Compiler<'_> {
                             format!("a cost of {cost} can never pass `{quota}`: nothing would");
                         self.error(span, message);
                     }
+                    self.fit(&policy, span);
                     self.weigh(&limit, priorities, span);
                 }
                 Err(error) => self.misfit(&error, section, span),
@@ -153,11 +154,25 @@ impl Compiler<'_> {
     }
 
     /// Sees that a limit is right with the weight of each priority, too.
+    /// What cannot be kept exactly is said now, not when somebody is limited by it.
+    fn fit(&mut self, policy: &Policy, span: &Span) {
+        if self.on_redis
+            && let Err(unfit) = policy.fits_micros()
+        {
+            self.error(span, unfit.to_string());
+        }
+    }
+
     fn weigh(&mut self, limit: &Limit, priorities: &[Priority], span: &Span) {
         let finite = priorities.iter().filter(|priority| priority.weight != Weight::Unlimited);
         for priority in finite {
             let weighed = limit.weighed(priority);
-            if let Err(error) = weighed.build() {
+            let error = match weighed.build() {
+                Ok(policy) if self.on_redis => policy.fits_micros().err().map(|e| e.to_string()),
+                Ok(_) => None,
+                Err(error) => Some(error.to_string()),
+            };
+            if let Some(error) = error {
                 let message = format!(
                     "with priority `{}` this is `{}`: {error}",
                     priority.name, weighed.quota

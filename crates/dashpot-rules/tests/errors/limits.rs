@@ -381,3 +381,33 @@ fn a_cost_that_can_never_pass_is_told() {
       |        ^
     ");
 }
+
+/// What Redis cannot keep exactly is an error where it is written, if counts are kept there.
+#[test]
+fn limits_that_redis_cannot_keep_are_told() {
+    let rule = "[[rule]]\nname = 'r'\nlimits = ['10000000000000000/s']\n";
+    assert!(dashpot_rules::RuleSet::parse(rule).is_ok());
+    let told = errors(&format!("[store]\nurl = 'redis://127.0.0.1'\n{rule}"));
+    assert!(
+        told.contains("dashpot.toml:5:12: error: 10000000000000000 is more than Redis"),
+        "{told}"
+    );
+    let odd = "[[rule]]\nname = 'r'\nlimits = ['4611686018427387847/year']\n";
+    let told = errors(&format!("[store]\nurl = 'redis://127.0.0.1'\n{odd}"));
+    assert!(told.contains("5:12: error"), "{told}");
+    let deep = "[[rule]]\nname = 'r'\nlimits = ['1/year burst 200']\n";
+    let told = errors(&format!("[store]\nurl = 'redis://127.0.0.1'\n{deep}"));
+    assert!(told.contains("more than 100 years"), "{told}");
+    let weighed = "[[priority]]\nname = 'w'\nweight = 1000000\n";
+    let fits = "[[rule]]\nname = 'r'\nlimits = ['100000000000/s']\n";
+    let told = errors(&format!("[store]\nurl = 'redis://127.0.0.1'\n{weighed}{fits}"));
+    assert!(told.contains("with priority `w`"), "{told}");
+}
+
+#[test]
+fn prefixes_and_deadlines_that_are_none_are_told() {
+    for wrong in ["prefix = ''", "prefix = 'a{b'", "prefix = 'a b'", "deadline = '0s'"] {
+        let told = errors(&format!("[store]\nurl = 'redis://127.0.0.1'\n{wrong}\n"));
+        assert!(told.contains("dashpot.toml:3:"), "{wrong}: {told}");
+    }
+}

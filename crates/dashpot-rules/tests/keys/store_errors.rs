@@ -1,5 +1,6 @@
 //! A store that cannot answer.
 
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use dashpot::{
@@ -11,11 +12,20 @@ use dashpot_testkit::block_on;
 
 use crate::{Answer, World, limited};
 
-/// Fails, and counts how often it was asked.
-#[derive(Default)]
-struct Dead(AtomicU32);
+/// Fails, and counts how often it was asked; so many instances share it.
+struct Dead(AtomicU32, NonZeroU64);
+
+impl Default for Dead {
+    fn default() -> Self {
+        Self::shared_by(1)
+    }
+}
 
 impl Dead {
+    fn shared_by(instances: u64) -> Self {
+        Self(AtomicU32::new(0), NonZeroU64::new(instances).unwrap())
+    }
+
     fn fail<T>(&self) -> Result<T, StoreError> {
         self.0.fetch_add(1, Ordering::SeqCst);
         Err(StoreError::Unavailable("it is dead".into()))
@@ -39,11 +49,21 @@ impl Store for Dead {
     ) -> Result<Decision<'p>, StoreError> {
         self.fail()
     }
+
+    fn instances(&self) -> NonZeroU64 {
+        self.1
+    }
 }
 
 fn ask(world: &World, request: &Facts) -> Answer {
+    ask_shared(world, request, 1)
+}
+
+fn ask_shared(world: &World, request: &Facts, instances: u64) -> Answer {
     let plan = world.rules.select(request).plan(request);
-    Answer::of(block_on(plan.decide(&Dead::default(), &world.local)).refusal())
+    let ruling = block_on(plan.decide(&Dead::shared_by(instances), &world.local));
+    assert!(ruling.decision().is_none_or(Decision::is_degraded));
+    Answer::of(ruling.refusal())
 }
 
 fn rule(name: &str, on_error: &str) -> String {
@@ -131,6 +151,65 @@ fn what_was_taken_from_the_stand_in_is_settled_there() {
     assert_eq!(ask(&world, &request), limited("r"));
     world.local.settle_now(&pending[0].reservation, Cost::ONE);
     assert_eq!(ask(&world, &request), Answer::Allowed);
+}
+
+/// How many of a hundred pass while so many instances go without their store.
+fn passing(limit: &str, instances: u64) -> usize {
+    let world = World::new(&format!("[[rule]]\nname = 'r'\n{limit}"));
+    let passes = |_: &i32| ask_shared(&world, &Facts::new(), instances) == Answer::Allowed;
+    (0..100).filter(passes).count()
+}
+
+#[test]
+fn each_instance_grants_its_part() {
+    for algorithm in ["token-bucket", "fixed-window", "sliding-window", "sliding-log"] {
+        let limit = format!("limits = '50/day'\nalgorithm = '{algorithm}'");
+        assert_eq!(passing(&limit, 1), 50, "{algorithm}");
+        assert_eq!(passing(&limit, 4), 12, "{algorithm}");
+        assert_eq!(passing(&limit, 50), 1, "{algorithm}");
+        assert_eq!(passing(&limit, 1000), 1, "{algorithm}");
+    }
+    assert_eq!(passing("limits = '50/day burst 20'", 4), 5);
+    assert_eq!(passing("limits = '9 concurrent'", 4), 2);
+    assert_eq!(passing("limits = '0/day'", 4), 0);
+    assert_eq!(passing("limits = 'unlimited'", 4), 100);
+}
+
+/// The queue's places are shared out, the one in service among them.
+#[test]
+fn a_queue_has_its_part_of_the_places() {
+    let queue = "limits = '1/day'\nalgorithm = 'leaky-bucket'\nqueue = 7";
+    assert_eq!(passing(queue, 1), 8);
+    assert_eq!(passing(queue, 4), 2);
+    assert_eq!(passing(queue, 100), 1);
+}
+
+#[test]
+fn more_or_fewer_instances_go_on_with_what_was_used() {
+    let world = World::new("[[rule]]\nname = 'r'\nlimits = '40/day'");
+    let request = Facts::new();
+    let allowed = |instances, asks: u32| {
+        let passes = |_: &u32| ask_shared(&world, &request, instances) == Answer::Allowed;
+        (0..asks).filter(passes).count()
+    };
+    assert_eq!(allowed(4, 20), 10);
+    assert_eq!(allowed(2, 20), 10, "of twenty, ten are used");
+    assert_eq!(allowed(8, 20), 0);
+    assert_eq!(world.rules.rules()[0].tally().degraded(), 60);
+}
+
+/// A part may be too small for a cost that the whole could grant: that is no `never`.
+#[test]
+fn a_cost_that_the_whole_could_grant_is_told_without_a_wait() {
+    let world = World::new("[[rule]]\nname = 'r'\nlimits = '40/day'\ncost = 20");
+    let request = Facts::new();
+    let plan = world.rules.select(&request).plan(&request);
+    let ruling = block_on(plan.decide(&Dead::shared_by(4), &world.local));
+    assert!(ruling.is_degraded());
+    let decision = ruling.decision().unwrap();
+    assert!(!decision.is_allowed() && !decision.is_never());
+    assert_eq!(decision.retry_after(), None);
+    assert_eq!(decision.statuses()[0].limit(), 10);
 }
 
 #[test]
