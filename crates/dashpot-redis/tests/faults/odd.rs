@@ -78,13 +78,14 @@ fn a_server_that_is_busy_with_a_script_of_somebody_else_is_waited_for_no_longer(
 }
 
 #[test]
-fn a_server_that_takes_nobody_any_more_says_so() {
+fn a_server_that_takes_nobody_any_more_is_down_until_it_does() {
     run(async {
         let server = RedisServer::start();
         assert!(server.command(&["CONFIG", "SET", "maxclients", "1"]).is_ok());
         let store = RedisStore::builder(server.url()).start().unwrap();
-        let said = told(&store.ready(millis(600)).await.unwrap_err());
-        assert!(said.contains("max number of clients"), "{said}");
+        // Whether its complaint is heard depends on how fast it hangs up.
+        store.ready(millis(600)).await.unwrap_err();
+        assert!(store.health().servers[0].reason.is_some());
         assert!(server.command(&["CONFIG", "SET", "maxclients", "100"]).is_ok());
         println!("recovers after {:?}", until_answered(&store, millis(1000)).await);
     });
