@@ -161,7 +161,7 @@ fn scripts_that_are_forgotten_cost_nobody_anything() {
     run(async {
         let rig = Rig::direct(PATIENT).await;
         let calls = calls(&rig, async |rig| {
-            for _ in 0..300 {
+            for _ in 0..200 {
                 assert!(rig.server.command(&["SCRIPT", "FLUSH"]).is_ok());
                 tokio::time::sleep(millis(5)).await;
             }

@@ -40,12 +40,13 @@ fn a_store_that_is_down_stops_trying_when_it_is_dropped() {
     run(async {
         let rig = Rig::proxied(DEADLINE).await;
         rig.proxy.set(Fault::Refuse);
-        until("it is noticed", millis(1000), || !rig.store.health().is_up()).await;
+        let _ = ask(&rig.store, plenty(), "alice").await;
+        until("it is noticed", PATIENT, || !rig.store.health().is_up()).await;
         let Rig { store, proxy, server } = rig;
         drop(store);
-        tokio::time::sleep(millis(600)).await;
+        tokio::time::sleep(millis(400)).await;
         let before = proxy.connections();
-        tokio::time::sleep(millis(1000)).await;
+        tokio::time::sleep(millis(700)).await;
         assert_eq!(proxy.connections(), before);
         drop(server);
     });

@@ -115,7 +115,7 @@ fn neither_reasons_nor_errors_nor_addresses_give_a_password_away() {
         for fault in [Fault::Refuse, Fault::Hang, Fault::Drop] {
             proxy.set(fault);
             let mut texts = vec![format!("{store:?}"), format!("{builder:?}")];
-            for _ in 0..20 {
+            for _ in 0..12 {
                 if let Err(error) = ask(&store, plenty(), "alice").await {
                     texts.push(told(&error));
                 }
