@@ -59,8 +59,8 @@ fn a_network_that_is_slow_to_all_of_them_is_waited_for_no_longer_than_the_deadli
             longest
         })
     });
-    let longest: Vec<_> = longest.collect();
-    assert!(longest.iter().any(|&longest| longest <= DEADLINE + millis(5)), "{longest:?}");
+    let mut longest = longest.inspect(|longest| println!("{longest:?}"));
+    assert!(longest.any(|longest| longest <= DEADLINE + millis(5)), "three times in a row");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use dashpot::{Check, Cost, KeyOperation, Store};
 use dashpot_testkit::Fault;
 
 use crate::common::{DEADLINE, Rig, millis, plenty, run, until_answered};
@@ -147,4 +148,37 @@ fn replies_that_break_off_in_the_middle_hold_nobody_up() {
         }
     };
     within_the_deadline(proxied, strike, |rig| rig.proxy.cut_after(None), false);
+}
+
+#[test]
+fn settlements_and_operators_wait_no_longer_either() {
+    let took = |_| {
+        run(async {
+            let rig = direct().await;
+            let (store, policy) = (&rig.store, plenty());
+            let check = Check::new(policy, "alice");
+            let decision = store.decide(&[check]).await.unwrap();
+            let reservation = check.reservation(&decision).unwrap();
+            rig.server.hang();
+            let start = Instant::now();
+            let operation = KeyOperation::Reset;
+            let (settled, managed) = tokio::join!(
+                store.settle(&reservation, Cost::new(0)),
+                store.manage(policy, "alice".into(), operation)
+            );
+            let took = start.elapsed();
+            settled.unwrap_err();
+            managed.unwrap_err();
+            // Lists take longer, but not for ever, and are not begun when it is known to be down.
+            store.list(None, 10).await.unwrap_err();
+            store.reset_all(None, 10).await.unwrap_err();
+            assert!(start.elapsed() < millis(1500), "{:?}", start.elapsed());
+            rig.server.resume();
+            until_answered(store, millis(1000)).await;
+            store.settle(&reservation, Cost::new(0)).await.unwrap();
+            println!("{took:?}");
+            took
+        })
+    };
+    assert!((0..3).map(took).any(|took| took <= DEADLINE + GRACE), "three times in a row");
 }
