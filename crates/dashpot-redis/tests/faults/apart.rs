@@ -6,7 +6,7 @@ use dashpot::{Algorithm, Check, Policy, Store};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::{Fault, Proxy, RedisServer};
 
-use crate::common::{DEADLINE, ask, daily, millis, no_key_stays, run, started, until};
+use crate::common::{DEADLINE, GENEROUS, ask, daily, millis, no_key_stays, run, started, until};
 
 /// Two servers behind a network each, and a store on both.
 struct Two {
@@ -55,7 +55,7 @@ fn a_network_that_is_slow_to_all_of_them_is_waited_for_no_longer_than_the_deadli
             // One answer comes in time, two after each other do not.
             two.proxies.iter().for_each(|proxy| proxy.set(Fault::Delay(millis(7))));
             let (_, longest) = asking(&two, daily(Algorithm::FixedWindow, 1_000_000), 30).await;
-            assert!(longest < millis(500), "{longest:?}");
+            assert!(longest < GENEROUS, "{longest:?}");
             longest
         })
     });
@@ -72,7 +72,7 @@ fn one_that_hangs_keeps_nothing_of_what_the_others_gave() {
             two.proxies[broken].set(Fault::Drop);
             let (median, longest) = asking(&two, policy, 50).await;
             println!("median {median:?}, longest {longest:?}");
-            assert!(median < millis(5) && longest < millis(500), "{median:?} {longest:?}");
+            assert!(median < DEADLINE && longest < GENEROUS, "{median:?} {longest:?}");
             two.proxies[broken].set(Fault::None);
             for key in Two::keys() {
                 until_answered_for(&two.store, policy, &key).await;
@@ -116,7 +116,7 @@ fn a_server_that_is_down_does_not_keep_keys_on_others_from_being_decided() {
                     Ok(_) => answered += 1,
                     Err(_) => failed += 1,
                 }
-                assert!(start.elapsed() < millis(200));
+                assert!(start.elapsed() < GENEROUS);
             }
         }
         println!("answered {answered}, failed {failed}");

@@ -13,6 +13,9 @@ pub(crate) const DEADLINE: Duration = Duration::from_millis(20);
 /// Where time is not what is tested.
 pub(crate) const PATIENT: Duration = Duration::from_secs(2);
 
+/// What no call takes, however busy the machine is.
+pub(crate) const GENEROUS: Duration = Duration::from_secs(1);
+
 pub(crate) const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
@@ -155,6 +158,21 @@ pub(crate) fn told(error: &(dyn Error + 'static)) -> String {
     let chain = std::iter::successors(Some(error), |&error| error.source());
     let chain: Vec<_> = chain.map(ToString::to_string).collect();
     format!("{} / {error:?}", chain.join(": "))
+}
+
+/// What it says once it says why it cannot be used, in these words.
+pub(crate) async fn complaint(store: &RedisStore, words: &[&str]) -> String {
+    let start = Instant::now();
+    loop {
+        let unready = store.ready(millis(300)).await.err();
+        let failed = ask(store, plenty(), "alice").await.expect_err("it cannot be used");
+        let said = [unready.map(|error| told(&error)), Some(told(&failed))];
+        let said = said.into_iter().flatten().collect::<Vec<_>>().join(" / ");
+        if words.iter().any(|word| said.contains(word)) {
+            return said;
+        }
+        assert!(start.elapsed() < Duration::from_secs(3), "{said}");
+    }
 }
 
 /// How often a command was called.

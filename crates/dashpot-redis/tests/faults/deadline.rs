@@ -1,11 +1,14 @@
 //! Whatever happens, a caller has its answer, or knows that there is none, within the deadline.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use dashpot::{Check, Cost, KeyOperation, Store};
 use dashpot_testkit::Fault;
+use tokio::task::JoinHandle;
 
-use crate::common::{DEADLINE, Rig, millis, plenty, run, until_answered};
+use crate::common::{DEADLINE, GENEROUS, Rig, millis, plenty, run, until_answered};
 use crate::load::{Load, Pattern, Seen, Spread};
 
 /// A hundred callers at once.
@@ -23,11 +26,42 @@ struct Figures {
     hit: Spread,
     /// Those that began when it should long have been noticed.
     later: Spread,
+    /// How late the runtime itself was with plain timers meanwhile.
+    stalled: Duration,
+}
+
+/// Waits for as long as a deadline is, again and again.
+struct Timer {
+    latest: Arc<AtomicU64>,
+    task: JoinHandle<()>,
+}
+
+impl Timer {
+    fn start() -> Self {
+        let latest = Arc::new(AtomicU64::new(0));
+        let ours = latest.clone();
+        let task = tokio::spawn(async move {
+            loop {
+                let start = Instant::now();
+                tokio::time::sleep(DEADLINE).await;
+                let late = start.elapsed() - DEADLINE;
+                ours.fetch_max(u64::try_from(late.as_nanos()).unwrap(), Ordering::Relaxed);
+            }
+        });
+        Self { latest, task }
+    }
+
+    /// The latest it ever was.
+    fn stop(self) -> Duration {
+        self.task.abort();
+        Duration::from_nanos(self.latest.load(Ordering::Relaxed))
+    }
 }
 
 /// Loads the store, lets something happen to it, makes that undone, and sees that it answers again.
 async fn figures(rig: Rig, fault: impl AsyncFn(&Rig), heal: impl Fn(&Rig)) -> Figures {
     let load = Load::start(&rig.store, &[plenty()], CALLERS);
+    let timers: Vec<_> = (0..20).map(|_| Timer::start()).collect();
     tokio::time::sleep(millis(150)).await;
     let struck = Instant::now();
     fault(&rig).await;
@@ -36,6 +70,7 @@ async fn figures(rig: Rig, fault: impl AsyncFn(&Rig), heal: impl Fn(&Rig)) -> Fi
     println!("recovers after {:?}", until_answered(&rig.store, millis(1000)).await);
     tokio::time::sleep(millis(50)).await;
     let calls = load.stop().await;
+    let stalled = timers.into_iter().map(|timer| timer.stop()).max().unwrap_or_default();
 
     let is_failure = |seen: &Seen| matches!(seen, Seen::Failed(_));
     assert!(calls.iter().any(|call| is_failure(&call.seen)), "nothing happened");
@@ -44,11 +79,12 @@ async fn figures(rig: Rig, fault: impl AsyncFn(&Rig), heal: impl Fn(&Rig)) -> Fi
     let hit = all.clone().filter(|call| call.began < noticed);
     let later = all.clone().filter(|call| call.began >= noticed && call.ended() < healed);
     rig.is_clean();
-    Figures { all: Spread::of(all), hit: Spread::of(hit), later: Spread::of(later) }
+    Figures { all: Spread::of(all), hit: Spread::of(hit), later: Spread::of(later), stalled }
 }
 
-/// Three tries at most: a machine that stalls for a moment delays everybody, and the store cannot help
-/// it. A store that is late is so every time.
+/// A machine that stalls delays everybody, and the store cannot help it: so there are three tries, and if
+/// the runtime's own timers are late by more than the grace, callers may be by twice as much. A store that
+/// is late is so every time, with timers in time.
 fn within_the_deadline(
     rig: impl AsyncFn() -> Rig,
     fault: impl AsyncFn(&Rig),
@@ -56,15 +92,17 @@ fn within_the_deadline(
     fails_at_once: bool,
 ) {
     let holds = |figures: &Figures| {
-        let in_time = figures.all.p999.max(figures.hit.p99) <= DEADLINE + GRACE;
-        in_time && (!fails_at_once || figures.later.p99 < millis(1))
+        let grace = if figures.stalled > GRACE { 2 * figures.stalled } else { GRACE };
+        let at_once = if figures.stalled > GRACE { figures.stalled } else { millis(1) };
+        let in_time = figures.all.p999.max(figures.hit.p99) <= DEADLINE + grace;
+        in_time && (!fails_at_once || figures.later.p99 < at_once)
     };
     let tries = (0..3).map(|_| run(async { figures(rig().await, &fault, &heal).await }));
     let mut seen = Vec::new();
     for figures in tries {
         println!("{figures:?}");
-        assert!(figures.all.max < millis(500), "{figures:?}");
-        assert!(!fails_at_once || figures.later.calls > 500, "{figures:?}");
+        assert!(figures.all.max < GENEROUS, "{figures:?}");
+        assert!(!fails_at_once || figures.later.calls > 200, "{figures:?}");
         seen.push(figures);
         if holds(&figures) {
             return;

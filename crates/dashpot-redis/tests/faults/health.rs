@@ -94,7 +94,7 @@ fn calls_whose_connection_breaks_are_counted_as_failed() {
             })
             .collect();
         tokio::time::sleep(millis(50)).await;
-        rig.proxy.set(Fault::Refuse);
+        rig.proxy.cut();
         for call in calls {
             assert!(call.await.unwrap(), "nobody can have answered");
         }

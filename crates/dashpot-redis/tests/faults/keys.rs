@@ -78,7 +78,7 @@ fn what_others_keep_is_never_touched() {
 fn keys_are_gone_when_their_time_is_over() {
     run(async {
         let server = RedisServer::start();
-        let lease = millis(600);
+        let lease = Duration::from_secs(1);
         let builder = RedisStore::builder(server.url()).deadline(PATIENT).permit_lease(lease);
         let store = started(builder).await;
         let window = Window::new(millis(300)).unwrap();

@@ -8,7 +8,8 @@ use dashpot_testkit::RedisServer;
 use dashpot_testkit::redis::Reply;
 
 use crate::common::{
-    PATIENT, allowed, ask, daily, left, millis, no_key_stays, run, started, told, until_answered,
+    GENEROUS, PATIENT, allowed, ask, daily, left, millis, no_key_stays, run, started, told,
+    until_answered,
 };
 use crate::load::{Load, Pattern, Seen};
 
@@ -62,7 +63,7 @@ fn a_full_server_is_an_error_and_never_an_allowance_that_was_not_counted() {
                         assert!(told(&error).contains("memory"), "{}", told(&error));
                     }
                 }
-                assert!(start.elapsed() < millis(500), "{:?}", start.elapsed());
+                assert!(start.elapsed() < GENEROUS, "{:?}", start.elapsed());
             }
         }
         println!("allowed {taken:?}, errors {errors}");
@@ -104,7 +105,7 @@ fn a_full_server_with_many_callers_recovers_once_there_is_room() {
         let allowed = calls.iter().filter(|call| call.seen == Seen::Allowed).count() as u64;
         let failed = calls.iter().filter(|call| matches!(call.seen, Seen::Failed(_))).count();
         assert!(failed > 50 && allowed > 50, "{failed} failed, {allowed} allowed");
-        assert!(calls.iter().all(|call| call.took < millis(500)));
+        assert!(calls.iter().all(|call| call.took < GENEROUS));
         // Nobody waited in vain, so what was counted is what was allowed.
         assert_eq!(left(&store, policy, "shared").await, 1_000_000 - allowed);
         no_key_stays(&server);
