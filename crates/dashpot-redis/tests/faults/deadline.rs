@@ -95,14 +95,14 @@ fn within_the_deadline(
         let grace = if figures.stalled > GRACE { 2 * figures.stalled } else { GRACE };
         let at_once = if figures.stalled > GRACE { figures.stalled } else { millis(1) };
         let in_time = figures.all.p999.max(figures.hit.p99) <= DEADLINE + grace;
-        in_time && (!fails_at_once || figures.later.p99 < at_once)
+        let fails = figures.later.calls > 200 && figures.later.p99 < at_once;
+        in_time && (fails || !fails_at_once)
     };
     let tries = (0..3).map(|_| run(async { figures(rig().await, &fault, &heal).await }));
     let mut seen = Vec::new();
     for figures in tries {
         println!("{figures:?}");
-        assert!(figures.all.max < GENEROUS, "{figures:?}");
-        assert!(!fails_at_once || figures.later.calls > 200, "{figures:?}");
+        assert!(figures.all.max < GENEROUS + 2 * figures.stalled, "{figures:?}");
         seen.push(figures);
         if holds(&figures) {
             return;

@@ -13,21 +13,25 @@ use crate::load::{Load, Pattern};
 
 const CALLERS: Pattern = Pattern { callers: 64, pause: millis(20), is_shared: false };
 
-/// Connections are tried a few times a second, whether many callers wait for that or none.
+/// Connections are tried a few times a second, whether many callers wait for that or none. Never more
+/// often; and if less, the machine may have stalled, but not three times in a row.
 fn probes(fault: Fault) {
-    run(async {
-        let [crowded, quiet] = [CALLERS.callers, 0].map(|callers| {
-            tokio::spawn(async move {
-                let rig = Rig::proxied(DEADLINE).await;
-                let tried = probes_of(&rig, fault, Pattern { callers, ..CALLERS }).await;
-                println!("{fault:?} with {callers} callers: {tried} connections in 1.5 s");
-                tried
-            })
-        });
-        for tried in [crowded.await.unwrap(), quiet.await.unwrap()] {
-            assert!((3..=12).contains(&tried), "{tried} connections in 1.5 s");
-        }
+    let tries = (0..3).map(|_| {
+        run(async {
+            let [crowded, quiet] = [CALLERS.callers, 0].map(|callers| {
+                tokio::spawn(async move {
+                    let rig = Rig::proxied(DEADLINE).await;
+                    probes_of(&rig, fault, Pattern { callers, ..CALLERS }).await
+                })
+            });
+            let tried = [crowded.await.unwrap(), quiet.await.unwrap()];
+            println!("{fault:?}: {tried:?} connections in 1.5 s");
+            assert!(tried.iter().all(|&tried| tried <= 12), "{tried:?} connections in 1.5 s");
+            tried
+        })
     });
+    let mut enough = tries.map(|tried| tried.iter().all(|&tried| tried >= 3));
+    assert!(enough.any(|enough| enough), "three times in a row");
 }
 
 async fn probes_of(rig: &Rig, fault: Fault, pattern: Pattern) -> usize {
