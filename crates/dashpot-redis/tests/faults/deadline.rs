@@ -26,6 +26,8 @@ struct Figures {
     hit: Spread,
     /// Those that began when it should long have been noticed.
     later: Spread,
+    /// How long it took to answer again.
+    recovery: Duration,
     /// How late the runtime itself was with plain timers meanwhile.
     stalled: Duration,
 }
@@ -67,7 +69,7 @@ async fn figures(rig: Rig, fault: impl AsyncFn(&Rig), heal: impl Fn(&Rig)) -> Fi
     fault(&rig).await;
     let healed = Instant::now();
     heal(&rig);
-    println!("recovers after {:?}", until_answered(&rig.store, millis(1000)).await);
+    let recovery = until_answered(&rig.store, millis(5000)).await;
     tokio::time::sleep(millis(50)).await;
     let calls = load.stop().await;
     let stalled = timers.into_iter().map(|timer| timer.stop()).max().unwrap_or_default();
@@ -79,7 +81,13 @@ async fn figures(rig: Rig, fault: impl AsyncFn(&Rig), heal: impl Fn(&Rig)) -> Fi
     let hit = all.clone().filter(|call| call.began < noticed);
     let later = all.clone().filter(|call| call.began >= noticed && call.ended() < healed);
     rig.is_clean();
-    Figures { all: Spread::of(all), hit: Spread::of(hit), later: Spread::of(later), stalled }
+    Figures {
+        all: Spread::of(all),
+        hit: Spread::of(hit),
+        later: Spread::of(later),
+        recovery,
+        stalled,
+    }
 }
 
 /// A machine that stalls delays everybody, and the store cannot help it: so there are three tries, and if
@@ -96,7 +104,7 @@ fn within_the_deadline(
         let at_once = if figures.stalled > GRACE { figures.stalled } else { millis(1) };
         let in_time = figures.all.p999.max(figures.hit.p99) <= DEADLINE + grace;
         let fails = figures.later.calls > 200 && figures.later.p99 < at_once;
-        in_time && (fails || !fails_at_once)
+        in_time && (fails || !fails_at_once) && figures.recovery <= millis(1000)
     };
     let tries = (0..3).map(|_| run(async { figures(rig().await, &fault, &heal).await }));
     let mut seen = Vec::new();
