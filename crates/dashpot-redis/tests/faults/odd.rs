@@ -70,6 +70,8 @@ fn a_server_that_is_busy_with_a_script_of_somebody_else_is_waited_for_no_longer(
         tokio::time::sleep(millis(500)).await;
         let killed = server.command(&["SCRIPT", "KILL"]);
         assert!(killed.is_ok(), "{killed:?}");
+        // It is dead when who sent it is told so.
+        other.receive().unwrap();
         println!("recovers after {:?}", until_answered(&store, millis(1000)).await);
         let calls = load.stop().await;
         assert!(calls.iter().any(|call| matches!(call.seen, Seen::Failed(_))));
