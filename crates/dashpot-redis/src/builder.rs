@@ -1,5 +1,6 @@
 //! How a store is started.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,11 +11,11 @@ use crate::instances::{keep_announcing, keep_renewing};
 use crate::link::PROBE_EVERY;
 use crate::settings::Settings;
 use crate::store::{Inner, RedisStore};
-use crate::target::{Target, UrlError};
+use crate::target::{Target, UrlError, without_user};
 use crate::topology::Topology;
 
 /// How a [`RedisStore`] is to be: where, and what it does when Redis takes its time.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use]
 pub struct RedisStoreBuilder {
     urls: Vec<String>,
@@ -81,6 +82,19 @@ impl RedisStore {
             self.inner.announce().await;
         }
         Ok(())
+    }
+}
+
+/// Without users and passwords.
+impl fmt::Debug for RedisStoreBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let urls: Vec<_> = self.urls.iter().map(|url| without_user(url)).collect();
+        f.debug_struct("RedisStoreBuilder")
+            .field("urls", &urls)
+            .field("has_root_certificate", &self.root_certificate.is_some())
+            .field("connect_timeout", &self.connect_timeout)
+            .field("settings", &self.settings)
+            .finish()
     }
 }
 

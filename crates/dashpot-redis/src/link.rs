@@ -282,10 +282,11 @@ impl Link {
     }
 }
 
-/// Connects, and connects again, for as long as there is a link.
+/// Connects, and connects again, for as long as there is a link; but not more often than that, even if
+/// each connection is made and lost at once.
 async fn supervise(link: std::sync::Weak<Link>, lost: Arc<Notify>) {
+    let mut tried = Instant::now();
     loop {
-        let started = Instant::now();
         let is_up = match link.upgrade() {
             None => return,
             Some(link) if link.is_up() => {
@@ -293,17 +294,18 @@ async fn supervise(link: std::sync::Weak<Link>, lost: Arc<Notify>) {
                 link.is_up()
             }
             Some(link) => {
+                tried = Instant::now();
                 link.restore().await;
                 link.is_up()
             }
         };
         if is_up {
             tokio::select! {
-                () = lost.notified() => {}
+                () = lost.notified() => sleep_until(tried + PROBE_EVERY).await,
                 () = sleep(LOOK_EVERY) => {}
             }
         } else {
-            sleep_until(started + PROBE_EVERY).await;
+            sleep_until(tried + PROBE_EVERY).await;
         }
     }
 }

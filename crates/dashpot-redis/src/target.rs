@@ -122,6 +122,11 @@ impl Target {
     }
 }
 
+/// What follows the user and password in a URL, or all of it if there are none.
+pub(crate) fn without_user(url: &str) -> &str {
+    url.rsplit_once('@').map_or(url, |(_, rest)| rest)
+}
+
 /// The parts of a URL.
 #[derive(Clone, Copy)]
 struct Url<'u> {
@@ -142,7 +147,7 @@ impl<'u> Url<'u> {
             "redis-sentinel",
             "rediss-sentinel",
         ];
-        let hidden = || url.rsplit_once('@').map_or(url, |(_, rest)| rest).to_owned();
+        let hidden = || without_user(url).to_owned();
         let (scheme, rest) = url.split_once("://").ok_or_else(|| UrlError::Scheme(hidden()))?;
         if !SCHEMES.contains(&scheme) {
             return Err(UrlError::Scheme(hidden()));
@@ -180,11 +185,19 @@ impl<'u> Url<'u> {
 /// Trusts this root of certificates instead of the system's.
 #[cfg(feature = "tls")]
 fn trust(info: ConnectionInfo, root: Option<&[u8]>) -> Result<ConnectionInfo, UrlError> {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+
     // If the program chose one, that stays. If it has several and chose none, rustls would panic.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let Some(root) = root.filter(|_| matches!(info.addr(), ConnectionAddr::TcpTls { .. })) else {
         return Ok(info);
     };
+    let found = CertificateDer::pem_slice_iter(root).collect::<Result<Vec<_>, _>>();
+    let found = found.map_err(|error| UrlError::Certificate(error.to_string()))?;
+    if found.is_empty() {
+        return Err(UrlError::Certificate("there is none in it".to_owned()));
+    }
     let certificates =
         redis::TlsCertificates { client_tls: None, root_cert: Some(root.to_owned()) };
     let client = redis::Client::build_with_tls(info, certificates)
