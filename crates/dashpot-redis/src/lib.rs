@@ -51,6 +51,7 @@
 #[doc = include_str!("../../../docs/redis.md")]
 struct OnRedis;
 
+mod apart;
 mod builder;
 mod cluster;
 mod counters;

@@ -251,11 +251,10 @@ impl Link {
             if matches!(self.place, Place::Watched(_)) {
                 sentinel::confirm(&mut connection).await?;
             }
-            let mut scripts = Pipeline::new();
             for script in script::all() {
-                scripts.cmd("SCRIPT").arg("LOAD").arg(script.text()).ignore();
+                let mut load = redis::cmd("SCRIPT");
+                load.arg("LOAD").arg(script.text()).exec_async(&mut connection).await?;
             }
-            scripts.exec_async(&mut connection).await?;
             Ok::<_, redis::RedisError>(connection)
         };
         match timeout(patience, attempt).await {

@@ -43,7 +43,7 @@ pub(crate) struct Inner {
     pub(crate) permits: Permits,
     pub(crate) instances: Instances,
     pub(crate) is_instance: bool,
-    denials: Denials,
+    pub(crate) denials: Denials,
     /// How far the server's clock is ahead of this one, in nanoseconds, as far as is known.
     ahead: AtomicI64,
 }
@@ -66,7 +66,7 @@ impl Inner {
     }
 
     /// About what the server's clock shows.
-    fn around(&self) -> Timestamp {
+    pub(crate) fn around(&self) -> Timestamp {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let nanos = i64::try_from(since.as_nanos()).unwrap_or(i64::MAX);
         let nanos = nanos.saturating_add(self.ahead.load(Ordering::Relaxed));
@@ -81,7 +81,7 @@ impl Inner {
     }
 
     /// Asks about keys that are in one spot. Their costs are taken if all pass, unless it is only to look.
-    async fn ask(
+    pub(crate) async fn ask(
         &self,
         spot: Spot,
         questions: &[&Question<'_>],
@@ -109,8 +109,11 @@ impl Inner {
         Err(Failure::Odd("the server's clock jumps about"))
     }
 
-    async fn decide<'p>(&self, checks: &[Check<'p, '_>]) -> Result<Decision<'p>, StoreError> {
-        let mut questions = Questions::new(&self.settings.prefix, checks)?;
+    async fn decide<'p>(
+        self: &Arc<Self>,
+        checks: &[Check<'p, '_>],
+    ) -> Result<Decision<'p>, StoreError> {
+        let questions = Questions::new(&self.settings.prefix, checks)?;
         if questions.all.is_empty() {
             return Ok(Decision::new(self.around(), []));
         }
@@ -139,154 +142,13 @@ impl Inner {
                 }
                 Ok(self.with_receipts(decided, checks, &questions, |_| answer.now))
             }
-            _ => self.decide_apart(checks, &mut questions, &spots, taking, deadline).await,
+            _ => self.decide_apart(checks, &questions, &spots, taking, deadline).await,
         }
-    }
-
-    /// Decides about keys that no one call can reach: reserves spot by spot, and undoes that if one denies.
-    async fn decide_apart<'p>(
-        &self,
-        checks: &[Check<'p, '_>],
-        questions: &mut Questions<'p>,
-        spots: &[Spot],
-        taking: bool,
-        deadline: Instant,
-    ) -> Result<Decision<'p>, StoreError> {
-        let mut groups: Vec<Group> = Vec::new();
-        for (index, &spot) in spots.iter().enumerate() {
-            match groups.iter_mut().find(|group| group.spot == spot) {
-                Some(group) => group.members.push(index),
-                None => groups.push(Group { spot, members: SmallVec::from_slice(&[index]) }),
-            }
-        }
-        // What everybody shares comes last: who is denied anyway takes nothing of it, not even for a moment.
-        groups.sort_by_key(|group| {
-            group.members.iter().any(|&one| questions.all.get(one).is_some_and(|q| q.is_global))
-        });
-        let mut answers: Vec<Option<(Recalled, Timestamp)>> = vec![None; questions.all.len()];
-        let mut taken: Vec<&Group> = Vec::new();
-        let mut going = taking;
-        for group in &groups {
-            let asked: SmallVec<[&Question<'_>; 4]> =
-                group.members.iter().filter_map(|&index| questions.all.get(index)).collect();
-            let wants = asked.iter().any(|question| question.cost > 0);
-            let answer = match self.ask(group.spot, &asked, going && wants, deadline).await {
-                Ok(answer) => answer,
-                Err(failure) => {
-                    self.undo(questions, &taken, &answers).await;
-                    return Err(failure.into());
-                }
-            };
-            if going && wants {
-                if answer.came == Came::Taken {
-                    taken.push(group);
-                } else {
-                    going = false;
-                }
-            }
-            for (&index, recalled) in group.members.iter().zip(answer.states) {
-                if let Some(slot) = answers.get_mut(index) {
-                    *slot = Some((recalled, answer.now));
-                }
-            }
-        }
-        if taking && !going {
-            self.undo(questions, &taken, &answers).await;
-        }
-        let all: Option<Vec<(Recalled, Timestamp)>> = answers.into_iter().collect();
-        let all = all.ok_or(Failure::Odd("a question without an answer"))?;
-        let (states, moments): (Vec<Recalled>, Vec<Timestamp>) = all.into_iter().unzip();
-        let allowed = if taking {
-            going
-        } else {
-            let mut each = questions.all.iter().zip(&states).zip(&moments);
-            each.all(|((question, state), &now)| passes(question, state, now))
-        };
-        let now = moments.iter().copied().max().unwrap_or(Timestamp::EPOCH);
-        for ((question, state), &now) in questions.all.iter().zip(&states).zip(&moments) {
-            if allowed && taking {
-                self.note(question);
-            } else if taking {
-                self.denials.remember(std::iter::once((question, state)), now);
-            }
-        }
-        let statuses = checks.iter().zip(&questions.members).filter_map(|(check, &member)| {
-            let (question, state) = (questions.all.get(member)?, states.get(member)?);
-            Some(state.answer(question, check.policy, *moments.get(member)?, allowed))
-        });
-        let decided = Decision::new(now, statuses);
-        if decided.is_allowed() != allowed {
-            return Err(Failure::Odd("a script decided otherwise").into());
-        }
-        Ok(self.with_receipts(decided, checks, questions, |member| {
-            moments.get(member).copied().unwrap_or(now)
-        }))
     }
 
     /// Does not repeat a denial about this key.
     pub(crate) fn forget(&self, key: &[u8]) {
         self.denials.forget(key);
-    }
-
-    /// Gives back what was taken a moment ago for a decision that came to nothing. Where that does not work
-    /// it stays charged: too strict, never too generous.
-    async fn undo(
-        &self,
-        questions: &Questions<'_>,
-        taken: &[&Group],
-        answers: &[Option<(Recalled, Timestamp)>],
-    ) {
-        // Not by the deadline of the decision, which may be why it came to nothing.
-        let deadline = self.deadline();
-        for group in taken {
-            let asked = group.members.iter().filter_map(|&index| {
-                let (recalled, at) = answers.get(index)?.as_ref()?;
-                let question = questions.all.get(index).filter(|question| question.cost > 0)?;
-                Some((question, recalled.undone_from(question.policy, *at)))
-            });
-            for (question, charged_at) in asked {
-                let parts = question.permit.as_ref().map(|permit| permit.parts.as_slice());
-                let mut call = script::SETTLE.call(std::iter::once(question.key.as_slice()));
-                let mut is_told = false;
-                match parts {
-                    None => {
-                        is_told = question::settle(
-                            question.policy,
-                            Deed::Undo,
-                            charged_at,
-                            question.cost,
-                            None,
-                            self.around(),
-                            &mut call,
-                        );
-                    }
-                    Some(parts) => {
-                        // One call for each part: they are few.
-                        for (part, &units) in parts.iter().zip(&question.parts) {
-                            let mut call =
-                                script::SETTLE.call(std::iter::once(question.key.as_slice()));
-                            let (policy, around) = (question.policy, self.around());
-                            let told = question::settle(
-                                policy,
-                                Deed::Undo,
-                                charged_at,
-                                units,
-                                Some(part),
-                                around,
-                                &mut call,
-                            );
-                            if told {
-                                let _ = self.topology.call(group.spot, &call, deadline).await;
-                            }
-                        }
-                    }
-                }
-                if is_told {
-                    let _ = self.topology.call(group.spot, &call, deadline).await;
-                }
-                self.denials.forget(&question.key);
-            }
-        }
     }
 
     fn passes(&self, questions: &Questions<'_>, states: &[Recalled], now: Timestamp) -> bool {
@@ -311,7 +173,7 @@ impl Inner {
     }
 
     /// Notes that a question's cost was taken.
-    fn note(&self, question: &Question<'_>) {
+    pub(crate) fn note(&self, question: &Question<'_>) {
         self.denials.forget(&question.key);
         if let Some(permit) = &question.permit {
             self.permits.hold(&question.key, permit);
@@ -319,7 +181,7 @@ impl Inner {
     }
 
     /// Adds what a reservation has to know that the decision does not say.
-    fn with_receipts<'p>(
+    pub(crate) fn with_receipts<'p>(
         &self,
         decided: Decision<'p>,
         checks: &[Check<'p, '_>],
@@ -385,7 +247,7 @@ impl Inner {
     }
 
     async fn manage<'p>(
-        &self,
+        self: &Arc<Self>,
         policy: &'p Policy,
         key: Key<'_>,
         operation: KeyOperation,
@@ -410,13 +272,7 @@ impl Inner {
     }
 }
 
-/// Questions that one call can reach.
-struct Group {
-    spot: Spot,
-    members: SmallVec<[usize; 4]>,
-}
-
-fn passes(question: &Question<'_>, state: &Recalled, now: Timestamp) -> bool {
+pub(crate) fn passes(question: &Question<'_>, state: &Recalled, now: Timestamp) -> bool {
     state.state(question.policy, now).allows(now, Cost::new(question.cost))
 }
 

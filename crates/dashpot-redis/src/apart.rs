@@ -1,0 +1,153 @@
+//! Checks whose keys no one call can reach, on several servers or in several slots: reserved one spot after
+//! another, and given back if one denies. That never grants too much.
+
+use std::sync::Arc;
+
+use dashpot::{Check, Decision, StoreError, Timestamp};
+use redis::Cmd;
+use smallvec::SmallVec;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
+
+use crate::failure::Failure;
+use crate::question::{self, Deed, Question, Questions};
+use crate::recall::{Came, Recalled};
+use crate::script;
+use crate::store::{Inner, passes};
+use crate::topology::Spot;
+
+/// Questions that one call can reach.
+struct Group {
+    spot: Spot,
+    members: SmallVec<[usize; 4]>,
+}
+
+impl Inner {
+    /// Decides about keys that no one call can reach: reserves spot by spot, and undoes that if one denies.
+    pub(crate) async fn decide_apart<'p>(
+        self: &Arc<Self>,
+        checks: &[Check<'p, '_>],
+        questions: &Questions<'p>,
+        spots: &[Spot],
+        taking: bool,
+        deadline: Instant,
+    ) -> Result<Decision<'p>, StoreError> {
+        let mut groups: Vec<Group> = Vec::new();
+        for (index, &spot) in spots.iter().enumerate() {
+            match groups.iter_mut().find(|group| group.spot == spot) {
+                Some(group) => group.members.push(index),
+                None => groups.push(Group { spot, members: SmallVec::from_slice(&[index]) }),
+            }
+        }
+        // What everybody shares comes last: who is denied anyway takes nothing of it, not even for a moment.
+        groups.sort_by_key(|group| {
+            group.members.iter().any(|&one| questions.all.get(one).is_some_and(|q| q.is_global))
+        });
+        let mut answers: Vec<Option<(Recalled, Timestamp)>> = vec![None; questions.all.len()];
+        let mut taken = Taken { store: self.clone(), calls: Vec::new() };
+        let mut going = taking;
+        for group in &groups {
+            let asked: SmallVec<[&Question<'_>; 4]> =
+                group.members.iter().filter_map(|&index| questions.all.get(index)).collect();
+            let wants = asked.iter().any(|question| question.cost > 0);
+            let answer = self.ask(group.spot, &asked, going && wants, deadline).await?;
+            if going && wants {
+                if answer.came == Came::Taken {
+                    for (question, recalled) in asked.iter().zip(&answer.states) {
+                        taken.add(group.spot, question, recalled, answer.now);
+                    }
+                } else {
+                    going = false;
+                }
+            }
+            for (&index, recalled) in group.members.iter().zip(answer.states) {
+                if let Some(slot) = answers.get_mut(index) {
+                    *slot = Some((recalled, answer.now));
+                }
+            }
+        }
+        if going {
+            taken.calls.clear();
+        } else if let Some(given_back) = taken.give_back() {
+            // Who asks again at once should find it given back, but nobody waits for that for long.
+            let _ = timeout_at(deadline, given_back).await;
+        }
+        let all: Option<Vec<(Recalled, Timestamp)>> = answers.into_iter().collect();
+        let all = all.ok_or(Failure::Odd("a question without an answer"))?;
+        let (states, moments): (Vec<Recalled>, Vec<Timestamp>) = all.into_iter().unzip();
+        let allowed = if taking {
+            going
+        } else {
+            let mut each = questions.all.iter().zip(&states).zip(&moments);
+            each.all(|((question, state), &now)| passes(question, state, now))
+        };
+        let now = moments.iter().copied().max().unwrap_or(Timestamp::EPOCH);
+        for ((question, state), &now) in questions.all.iter().zip(&states).zip(&moments) {
+            if allowed && taking {
+                self.note(question);
+            } else if taking {
+                self.denials.remember(std::iter::once((question, state)), now);
+            }
+        }
+        let statuses = checks.iter().zip(&questions.members).filter_map(|(check, &member)| {
+            let (question, state) = (questions.all.get(member)?, states.get(member)?);
+            Some(state.answer(question, check.policy, *moments.get(member)?, allowed))
+        });
+        let decided = Decision::new(now, statuses);
+        if decided.is_allowed() != allowed {
+            return Err(Failure::Odd("a script decided otherwise").into());
+        }
+        Ok(self.with_receipts(decided, checks, questions, |member| {
+            moments.get(member).copied().unwrap_or(now)
+        }))
+    }
+}
+
+/// What was taken for a decision that is not made yet. If it comes to nothing it is given back, also if nobody
+/// waits for the decision any more. Where that does not work it stays charged: too strict, never too
+/// generous.
+struct Taken {
+    store: Arc<Inner>,
+    calls: Vec<(Spot, Cmd, Vec<u8>)>,
+}
+
+impl Taken {
+    fn add(&mut self, spot: Spot, question: &Question<'_>, recalled: &Recalled, at: Timestamp) {
+        let Question { policy, key, cost, parts, permit, .. } = question;
+        let (at, around) = (recalled.undone_from(policy, at), self.store.around());
+        let mut undo = |units, permit: Option<&str>| {
+            let mut call = script::SETTLE.call(std::iter::once(key.as_slice()));
+            if question::settle(policy, Deed::Undo, at, units, permit, around, &mut call) {
+                self.calls.push((spot, call, key.clone()));
+            }
+        };
+        match permit {
+            Some(permit) => {
+                permit.parts.iter().zip(parts).for_each(|(part, &units)| undo(units, Some(part)));
+            }
+            None if *cost > 0 => undo(*cost, None),
+            None => {}
+        }
+    }
+
+    /// Begins to give it back. Not by the deadline of the decision, which may be why it came to nothing.
+    fn give_back(&mut self) -> Option<JoinHandle<()>> {
+        let calls = std::mem::take(&mut self.calls);
+        let runtime = Handle::try_current().ok().filter(|_| !calls.is_empty())?;
+        let store = self.store.clone();
+        Some(runtime.spawn(async move {
+            let deadline = Instant::now() + store.settings.connect_timeout;
+            for (spot, call, key) in calls {
+                let _ = store.topology.call(spot, &call, deadline).await;
+                store.forget(&key);
+            }
+        }))
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
