@@ -31,7 +31,7 @@ impl Inner {
         questions: &Questions<'p>,
         spots: &[Spot],
         taking: bool,
-        deadline: Instant,
+        (deadline, ticket): (Instant, u64),
     ) -> Result<Decision<'p>, StoreError> {
         let mut groups: Vec<Group> = Vec::new();
         for (index, &spot) in spots.iter().enumerate() {
@@ -51,7 +51,15 @@ impl Inner {
             let asked: SmallVec<[&Question<'_>; 4]> =
                 group.members.iter().filter_map(|&index| questions.all.get(index)).collect();
             let wants = asked.iter().any(|question| question.cost > 0);
-            let answer = self.ask(group.spot, &asked, going && wants, deadline).await?;
+            let answer = match self.ask(group.spot, &asked, going && wants, deadline).await {
+                Ok(answer) => answer,
+                // Somebody else has denied it, which is all there is to know.
+                Err(_) if taking && !going => continue,
+                Err(failure) => {
+                    taken.given_back(deadline).await;
+                    return Err(failure.into());
+                }
+            };
             if going && wants {
                 if answer.came == Came::Taken {
                     for (question, recalled) in asked.iter().zip(&answer.states) {
@@ -69,27 +77,21 @@ impl Inner {
         }
         if going {
             taken.calls.clear();
-        } else if let Some(given_back) = taken.give_back() {
-            // Who asks again at once should find it given back, but nobody waits for that for long.
-            let _ = timeout_at(deadline, given_back).await;
+        } else {
+            taken.given_back(deadline).await;
         }
-        let all: Option<Vec<(Recalled, Timestamp)>> = answers.into_iter().collect();
-        let all = all.ok_or(Failure::Odd("a question without an answer"))?;
-        let (states, moments): (Vec<Recalled>, Vec<Timestamp>) = all.into_iter().unzip();
+        let latest = answers.iter().flatten().map(|&(_, at)| at).max();
+        let now = latest.ok_or(Failure::Odd("no answer to any question"))?;
+        // Of what nobody told anything about, nothing is known to be used.
+        let is_known = answers.iter().all(Option::is_some);
+        let known = answers.into_iter().map(|answer| answer.unwrap_or((Recalled::NOTHING, now)));
+        let (states, moments): (Vec<Recalled>, Vec<Timestamp>) = known.unzip();
         let allowed = if taking {
             going
         } else {
             let mut each = questions.all.iter().zip(&states).zip(&moments);
             each.all(|((question, state), &now)| passes(question, state, now))
         };
-        let now = moments.iter().copied().max().unwrap_or(Timestamp::EPOCH);
-        for ((question, state), &now) in questions.all.iter().zip(&states).zip(&moments) {
-            if allowed && taking {
-                self.note(question);
-            } else if taking {
-                self.denials.remember(std::iter::once((question, state)), now);
-            }
-        }
         let statuses = checks.iter().zip(&questions.members).filter_map(|(check, &member)| {
             let (question, state) = (questions.all.get(member)?, states.get(member)?);
             Some(state.answer(question, check.policy, *moments.get(member)?, allowed))
@@ -97,6 +99,12 @@ impl Inner {
         let decided = Decision::new(now, statuses);
         if decided.is_allowed() != allowed {
             return Err(Failure::Odd("a script decided otherwise").into());
+        }
+        if allowed && taking {
+            questions.all.iter().for_each(|question| self.note(question));
+        } else if taking && is_known {
+            let answers = states.iter().zip(moments.iter().copied());
+            self.denials.remember(&questions.all, answers, ticket);
         }
         Ok(self.with_receipts(decided, checks, questions, |member| {
             moments.get(member).copied().unwrap_or(now)
@@ -128,6 +136,13 @@ impl Taken {
             }
             None if *cost > 0 => undo(*cost, None),
             None => {}
+        }
+    }
+
+    /// Gives it back. Who asks again at once should find it done, but nobody waits for that for long.
+    async fn given_back(&mut self, deadline: Instant) {
+        if let Some(given_back) = self.give_back() {
+            let _ = timeout_at(deadline, given_back).await;
         }
     }
 

@@ -1,18 +1,23 @@
 //! How a store is started.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
 use dashpot::StoreError;
 use tokio::time::Instant;
 
-use crate::instances::{keep_announcing, keep_renewing};
+use crate::instances::keep_announcing;
 use crate::link::PROBE_EVERY;
+use crate::renewal::keep_renewing;
 use crate::settings::Settings;
 use crate::store::{Inner, RedisStore};
 use crate::target::{Target, UrlError, without_user};
 use crate::topology::Topology;
+
+/// Longer than anybody waits.
+const LONGEST: Duration = Duration::from_secs(3600);
 
 /// How a [`RedisStore`] is to be: where, and what it does when Redis takes its time.
 #[derive(Clone)]
@@ -58,6 +63,7 @@ impl RedisStore {
                 connect_timeout: PROBE_EVERY,
                 permit_lease: Duration::from_secs(30),
                 denial_memory: Duration::from_millis(100),
+                least_instances: NonZeroU64::MIN,
             },
         }
     }
@@ -77,7 +83,7 @@ impl RedisStore {
     /// # Errors
     /// If they do not within this time.
     pub async fn ready(&self, within: Duration) -> Result<(), StoreError> {
-        self.inner.topology.ready(Instant::now() + within).await?;
+        self.inner.topology.ready(Instant::now() + within.min(LONGEST)).await?;
         if self.inner.is_instance {
             self.inner.announce().await;
         }
@@ -99,15 +105,16 @@ impl fmt::Debug for RedisStoreBuilder {
 }
 
 impl RedisStoreBuilder {
-    /// How long a decision may take before it is given up: 20 ms unless told otherwise, and no less than one.
+    /// How long a decision may take before it is given up: 20 ms unless told otherwise, no less than one, and
+    /// no more than an hour.
     pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.settings.deadline = deadline.max(Duration::from_millis(1));
+        self.settings.deadline = deadline.clamp(Duration::from_millis(1), LONGEST);
         self
     }
 
     /// How long an attempt to connect may take: 250 ms, or a second with TLS, unless told otherwise.
-    pub const fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = Some(timeout);
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = Some(timeout.min(LONGEST));
         self
     }
 
@@ -121,7 +128,7 @@ impl RedisStoreBuilder {
     /// When the permits of an instance that died come back: after 30 seconds unless told otherwise. While
     /// it lives it renews them. No less than a second.
     pub fn permit_lease(mut self, lease: Duration) -> Self {
-        self.settings.permit_lease = lease.max(Duration::from_secs(1));
+        self.settings.permit_lease = lease.clamp(Duration::from_secs(1), 1_000_000 * LONGEST);
         self
     }
 
@@ -135,6 +142,13 @@ impl RedisStoreBuilder {
     /// Does not count as an instance: for tools that look in, and grant nothing while Redis is down.
     pub const fn visiting(mut self) -> Self {
         self.is_instance = false;
+        self
+    }
+
+    /// Takes it that there are at least so many instances, also before they were counted: for those that
+    /// start while Redis is down, and would else take themselves for the only one.
+    pub const fn instances_at_least(mut self, instances: NonZeroU64) -> Self {
+        self.settings.least_instances = instances;
         self
     }
 
@@ -163,12 +177,12 @@ impl RedisStoreBuilder {
         settings.connect_timeout = connect_timeout.unwrap_or(usual);
         let settings = Arc::new(settings);
         let topology = Topology::start(target, &settings);
-        let every = settings.permit_lease / 3;
+        let lease = settings.permit_lease;
         let inner = Arc::new(Inner::new(settings, topology, is_instance));
         if is_instance {
             tokio::spawn(keep_announcing(Arc::downgrade(&inner)));
         }
-        tokio::spawn(keep_renewing(Arc::downgrade(&inner), every));
+        tokio::spawn(keep_renewing(Arc::downgrade(&inner), lease));
         Ok(RedisStore { inner })
     }
 }

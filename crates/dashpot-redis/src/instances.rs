@@ -21,6 +21,8 @@ const BELIEVED_FOR: Duration = Duration::from_secs(5);
 pub(crate) struct Instances {
     /// The name of this one.
     name: String,
+    /// There are no fewer.
+    least: NonZeroU64,
     count: AtomicU64,
     /// When a count was last heard that was not interrupted.
     heard: Mutex<Option<Heard>>,
@@ -33,9 +35,9 @@ struct Heard {
 }
 
 impl Instances {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(least: NonZeroU64) -> Self {
         let name = format!("{:016x}", fastrand::u64(..));
-        Self { name, count: AtomicU64::new(1), heard: Mutex::default() }
+        Self { name, least, count: AtomicU64::new(least.get()), heard: Mutex::default() }
     }
 
     pub(crate) fn count(&self) -> NonZeroU64 {
@@ -53,7 +55,8 @@ impl Instances {
         };
         *heard = Some(Heard { since, last: now });
         let is_settled = now.duration_since(since) >= BELIEVED_FOR;
-        let least = if is_settled { 1 } else { self.count.load(Ordering::Relaxed) };
+        let known = if is_settled { 1 } else { self.count.load(Ordering::Relaxed) };
+        let least = known.max(self.least.get());
         self.count.store(count.max(least), Ordering::Relaxed);
     }
 }
@@ -75,17 +78,6 @@ impl Inner {
             self.instances.hear(count);
         }
     }
-
-    /// Keeps permits from lapsing.
-    async fn renew(&self) {
-        let lease = self.settings.permit_lease.as_micros().to_string();
-        for (key, permits) in self.permits.by_key() {
-            let mut call = script::RENEW.call(std::iter::once(key.as_slice()));
-            call.arg(&lease).arg(permits);
-            let deadline = Instant::now() + self.settings.connect_timeout;
-            let _ = self.topology.call(self.topology.spot(&key), &call, deadline).await;
-        }
-    }
 }
 
 /// Says every second that this instance lives, for as long as there is a store.
@@ -94,14 +86,5 @@ pub(crate) async fn keep_announcing(store: Weak<Inner>) {
         store.announce().await;
         drop(store);
         sleep(ANNOUNCED_EVERY).await;
-    }
-}
-
-/// Renews permits while they are held, thrice before they would lapse.
-pub(crate) async fn keep_renewing(store: Weak<Inner>, every: Duration) {
-    loop {
-        sleep(every).await;
-        let Some(store) = store.upgrade() else { return };
-        store.renew().await;
     }
 }

@@ -65,6 +65,7 @@ mod listing;
 mod permits;
 mod question;
 mod recall;
+mod renewal;
 mod script;
 mod sentinel;
 mod settings;

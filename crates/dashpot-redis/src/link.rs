@@ -52,14 +52,22 @@ pub(crate) enum Condition {
     Down(String),
 }
 
+/// A connection that is used.
+struct Live {
+    connection: MultiplexedConnection,
+    /// How many answers in a row came too late.
+    late: AtomicU32,
+}
+
 pub(crate) struct Link {
     place: Place,
     settings: Arc<Settings>,
-    connection: ArcSwapOption<MultiplexedConnection>,
+    live: ArcSwapOption<Live>,
     condition: watch::Sender<Condition>,
     /// Told when the connection is lost.
     lost: Arc<Notify>,
-    late: AtomicU32,
+    /// Held while it goes up or down, so that all it says of itself is about the same moment.
+    turning: Mutex<()>,
     /// Where it was connected to last.
     found: Mutex<Option<ConnectionAddr>>,
     pub(crate) counters: Counters,
@@ -71,10 +79,10 @@ impl Link {
         let link = Arc::new(Self {
             place,
             settings,
-            connection: ArcSwapOption::empty(),
+            live: ArcSwapOption::empty(),
             condition: watch::Sender::new(Condition::Starting),
             lost: Arc::default(),
-            late: AtomicU32::new(0),
+            turning: Mutex::default(),
             found: Mutex::default(),
             counters: Counters::default(),
         });
@@ -95,7 +103,7 @@ impl Link {
     }
 
     pub(crate) fn is_up(&self) -> bool {
-        self.connection.load().is_some()
+        self.live.load().is_some()
     }
 
     /// Sends a command, and waits for the answer until then.
@@ -136,27 +144,36 @@ impl Link {
         deadline: Instant,
     ) -> Result<Vec<Value>, Failure> {
         let connection = self.connected(deadline).await?;
-        let mut own = MultiplexedConnection::clone(&connection);
+        let mut own = connection.connection.clone();
+        let had_time = self.has_time(deadline);
         let answers = timeout_at(deadline, own.send_packed_commands(pipeline, 0, count)).await;
-        self.take(&connection, answers)
+        self.take(&connection, answers, had_time)
     }
 
     async fn send(
         &self,
-        connection: &Arc<MultiplexedConnection>,
+        connection: &Arc<Live>,
         command: &Cmd,
         deadline: Instant,
     ) -> Result<Value, Failure> {
-        let mut own = MultiplexedConnection::clone(connection);
+        let mut own = connection.connection.clone();
+        let had_time = self.has_time(deadline);
         let answer = timeout_at(deadline, own.send_packed_command(command)).await;
         // That a server refuses is an answer like others, unless it is made an error.
-        self.take(connection, answer.map(|answer| answer.and_then(Value::extract_error)))
+        let answer = answer.map(|answer| answer.and_then(Value::extract_error));
+        self.take(connection, answer, had_time)
+    }
+
+    /// Whether a call has enough time left for it to be the server's fault if that is not enough: others may
+    /// have used it up.
+    fn has_time(&self, deadline: Instant) -> bool {
+        deadline.saturating_duration_since(Instant::now()) * 2 >= self.settings.deadline
     }
 
     /// The connection, at once if there is one or it was lost. While the first is being made, that is
     /// waited for.
-    async fn connected(&self, deadline: Instant) -> Result<Arc<MultiplexedConnection>, Failure> {
-        if let Some(connection) = self.connection.load_full() {
+    async fn connected(&self, deadline: Instant) -> Result<Arc<Live>, Failure> {
+        if let Some(connection) = self.live.load_full() {
             return Ok(connection);
         }
         let mut condition = self.condition.subscribe();
@@ -168,7 +185,7 @@ impl Link {
             },
             _ => "it is being connected to".to_owned(),
         };
-        self.connection.load_full().ok_or_else(|| {
+        self.live.load_full().ok_or_else(|| {
             self.counters.refused();
             Failure::Down(reason)
         })
@@ -177,13 +194,14 @@ impl Link {
     /// Draws the conclusions from an answer, or from there being none in time.
     fn take<A>(
         &self,
-        connection: &Arc<MultiplexedConnection>,
+        connection: &Arc<Live>,
         answer: Result<redis::RedisResult<A>, tokio::time::error::Elapsed>,
+        had_time: bool,
     ) -> Result<A, Failure> {
         match answer {
             Ok(Ok(answer)) => {
-                if self.late.load(Ordering::Relaxed) != 0 {
-                    self.late.store(0, Ordering::Relaxed);
+                if connection.late.load(Ordering::Relaxed) != 0 {
+                    connection.late.store(0, Ordering::Relaxed);
                 }
                 Ok(answer)
             }
@@ -196,7 +214,7 @@ impl Link {
             }
             Err(_) => {
                 self.counters.late();
-                if self.late.fetch_add(1, Ordering::Relaxed) + 1 >= PATIENCE {
+                if had_time && connection.late.fetch_add(1, Ordering::Relaxed) + 1 >= PATIENCE {
                     self.lose(connection, "it does not answer in time");
                 }
                 Err(Failure::Late(self.settings.deadline))
@@ -205,8 +223,9 @@ impl Link {
     }
 
     /// Takes the link down, unless there is a new connection already.
-    fn lose(&self, connection: &Arc<MultiplexedConnection>, reason: &str) {
-        let current = self.connection.compare_and_swap(connection, None);
+    fn lose(&self, connection: &Arc<Live>, reason: &str) {
+        let _turning = self.turning.lock();
+        let current = self.live.compare_and_swap(connection, None);
         if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, connection)) {
             tracing::warn!(server = self.address(), reason, "Redis does not answer");
             self.counters.went_down();
@@ -215,12 +234,14 @@ impl Link {
         }
     }
 
-    /// Makes a new connection, if there is none.
+    /// Makes a new connection.
     async fn restore(&self) {
-        match self.connect().await {
+        let made = self.connect().await;
+        let _turning = self.turning.lock();
+        match made {
             Ok(connection) => {
-                self.late.store(0, Ordering::Relaxed);
-                self.connection.store(Some(Arc::new(connection)));
+                let live = Live { connection, late: AtomicU32::new(0) };
+                self.live.store(Some(Arc::new(live)));
                 self.counters.came_up();
                 if self.condition.send_replace(Condition::Up) != Condition::Starting {
                     tracing::info!(server = self.address(), "Redis answers again");
@@ -251,9 +272,17 @@ impl Link {
             if matches!(self.place, Place::Watched(_)) {
                 sentinel::confirm(&mut connection).await?;
             }
+            // First, because what is wrong is told most clearly then.
+            redis::cmd("PING").exec_async(&mut connection).await?;
             for script in script::all() {
                 let mut load = redis::cmd("SCRIPT");
                 load.arg("LOAD").arg(script.text()).exec_async(&mut connection).await?;
+            }
+            // One that is too slow for every decision is as good as none.
+            let ping = redis::cmd("PING");
+            match timeout(self.settings.deadline, ping.exec_async(&mut connection)).await {
+                Ok(answer) => answer?,
+                Err(_) => return Err((redis::ErrorKind::Io, "it does not answer in time").into()),
             }
             Ok::<_, redis::RedisError>(connection)
         };
@@ -266,7 +295,7 @@ impl Link {
 
     /// Asks whether it still answers, and is still the one to ask.
     async fn look(&self) {
-        let Some(connection) = self.connection.load_full() else { return };
+        let Some(connection) = self.live.load_full() else { return };
         let patience = self.settings.connect_timeout;
         let ping = self.send(&connection, &redis::cmd("PING"), Instant::now() + patience).await;
         if matches!(ping, Err(Failure::Late(_))) {
@@ -289,7 +318,11 @@ async fn supervise(link: std::sync::Weak<Link>, lost: Arc<Notify>) {
         let is_up = match link.upgrade() {
             None => return,
             Some(link) if link.is_up() => {
-                link.look().await;
+                tokio::select! {
+                    () = link.look() => {}
+                    // Others have found out meanwhile.
+                    () = lost.notified() => {}
+                }
                 link.is_up()
             }
             Some(link) => {

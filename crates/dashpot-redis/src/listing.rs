@@ -1,5 +1,6 @@
 //! What is kept, as far as this prefix goes.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use dashpot::StoreError;
@@ -40,6 +41,8 @@ impl RedisStore {
         at_most: usize,
     ) -> Result<Vec<KeptKey>, StoreError> {
         let mut found: Vec<KeptKey> = Vec::new();
+        // While it is looked through, a server may tell of a key more than once.
+        let mut seen: HashSet<Vec<u8>> = HashSet::new();
         for link in self.inner.topology.links() {
             let mut cursor = "0".to_owned();
             while found.len() < at_most {
@@ -48,10 +51,9 @@ impl RedisStore {
                 for name in names {
                     let wanted = policy_of(&self.inner.settings.prefix, &name)
                         .filter(|own| policy.is_none_or(|policy| policy == own));
-                    let known = found.iter().any(|key| key.name == name);
                     if let Some(policy) = wanted
-                        && !known
                         && found.len() < at_most
+                        && seen.insert(name.clone())
                     {
                         found.extend(self.kept(&link, policy, name).await?);
                     }

@@ -23,11 +23,11 @@ impl Permit {
 }
 
 /// How a part of a permit is noted.
-pub(crate) fn name(number: u64, part: usize, units: u64) -> String {
+fn name(number: u64, part: usize, units: u64) -> String {
     format!("{number:016x}.{part}:{units}")
 }
 
-/// The permits that this instance has taken and not yet given back.
+/// The permits that this instance has taken, and not yet tried to give back.
 #[derive(Debug, Default)]
 pub(crate) struct Permits(Mutex<HashMap<u64, Held>>);
 
@@ -43,18 +43,25 @@ impl Permits {
         self.0.lock().insert(permit.number, held);
     }
 
-    /// The part of a permit that stands for so many units. If it was taken by another instance, that is
-    /// its first.
-    pub(crate) fn part(&self, number: u64, units: u64) -> String {
-        let held = self.0.lock();
-        let parts = held.get(&number).map_or(&[] as &[_], |held| &held.parts);
+    /// Takes the part of a permit that stands for so many units, to give it back: it is not renewed any
+    /// more. If it was taken by another instance, that is its first.
+    pub(crate) fn claim(&self, number: u64, units: u64) -> String {
+        let mut all = self.0.lock();
         let end = format!(":{units}");
-        let found = parts.iter().find(|part| part.ends_with(&end));
-        found.cloned().unwrap_or_else(|| name(number, 0, units))
+        let claimed = all.get_mut(&number).and_then(|held| {
+            let found = held.parts.iter().position(|part| part.ends_with(&end))?;
+            Some(held.parts.remove(found))
+        });
+        if all.get(&number).is_some_and(|held| held.parts.is_empty()) {
+            all.remove(&number);
+        }
+        claimed.unwrap_or_else(|| name(number, 0, units))
     }
 
-    /// Does not hold it any more.
-    pub(crate) fn let_go(&self, number: u64, part: &str) {
+    /// Does not hold a part any more that Redis does not know any more.
+    pub(crate) fn let_go(&self, part: &str) {
+        let number = part.split('.').next().and_then(|hex| u64::from_str_radix(hex, 16).ok());
+        let Some(number) = number else { return };
         let mut all = self.0.lock();
         if let Some(held) = all.get_mut(&number) {
             held.parts.retain(|own| own != part);

@@ -47,6 +47,10 @@ enum Counts {
 }
 
 impl Recalled {
+    /// Nothing at all.
+    pub(crate) const NOTHING: Self =
+        Self { blocked_until: Timestamp::EPOCH, counts: Counts::Nothing };
+
     /// How the key stands.
     pub(crate) fn state(&self, policy: &Policy, now: Timestamp) -> KeyState {
         let counted = match &self.counts {
@@ -140,9 +144,7 @@ pub(crate) fn head(value: &Value) -> Option<(Timestamp, Came, &[Value])> {
 
 fn recalled(question: &Question<'_>, value: &Value) -> Option<Recalled> {
     match (crate::question::letter(question.policy), value) {
-        (_, Value::Nil) => {
-            Some(Recalled { blocked_until: Timestamp::EPOCH, counts: Counts::Nothing })
-        }
+        (_, Value::Nil) => Some(Recalled::NOTHING),
         (letter, Value::BulkString(text)) => {
             let text = std::str::from_utf8(text).ok()?;
             let (blocked, text) = match text.strip_prefix('!') {
@@ -152,6 +154,12 @@ fn recalled(question: &Question<'_>, value: &Value) -> Option<Recalled> {
             let blocked_until =
                 Timestamp::from_nanos(blocked.parse::<u64>().ok()?.checked_mul(TICK)?);
             let counts = if text.is_empty() { Counts::Nothing } else { counts(letter, text)? };
+            // Somebody else's, if no window starts then.
+            if let Counts::SlidingWindow { start, .. } = counts
+                && !start.is_multiple_of(crate::question::length(question.policy))
+            {
+                return None;
+            }
             Some(Recalled { blocked_until, counts })
         }
         ("l", Value::Array(parts)) => log(question, parts),
@@ -194,7 +202,7 @@ fn log(question: &Question<'_>, parts: &[Value]) -> Option<Recalled> {
     let [blocked, live, newest, oldest, leaver, last] = parts else { return None };
     let (live, limit) = (number(live)?, question.policy.limit());
     let told = [
-        (oldest, (live + 1).saturating_sub(limit).max(1)),
+        (oldest, live.saturating_add(1).saturating_sub(limit).max(1)),
         (leaver, live.saturating_add(question.cost).saturating_sub(limit)),
         (last, live),
         // It tells the time, even if all of it was given back.

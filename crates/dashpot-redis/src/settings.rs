@@ -1,5 +1,6 @@
 //! How a store is to behave.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
@@ -9,4 +10,5 @@ pub(crate) struct Settings {
     pub(crate) connect_timeout: Duration,
     pub(crate) permit_lease: Duration,
     pub(crate) denial_memory: Duration,
+    pub(crate) least_instances: NonZeroU64,
 }

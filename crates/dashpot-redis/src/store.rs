@@ -11,6 +11,7 @@ use dashpot::{
 };
 use redis::Value;
 use smallvec::SmallVec;
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::denials::Denials;
@@ -20,6 +21,7 @@ use crate::key::state_key;
 use crate::permits::Permits;
 use crate::question::{self, Deed, Question, Questions};
 use crate::recall::{Answer, Came, Recalled, head};
+use crate::renewal::{Owed, Returning};
 use crate::script;
 use crate::settings::Settings;
 use crate::topology::{Spot, Topology};
@@ -41,6 +43,7 @@ pub(crate) struct Inner {
     pub(crate) settings: Arc<Settings>,
     pub(crate) topology: Topology,
     pub(crate) permits: Permits,
+    pub(crate) returning: Returning,
     pub(crate) instances: Instances,
     pub(crate) is_instance: bool,
     pub(crate) denials: Denials,
@@ -52,11 +55,12 @@ impl Inner {
     pub(crate) fn new(settings: Arc<Settings>, topology: Topology, is_instance: bool) -> Self {
         Self {
             denials: Denials::new(settings.denial_memory),
-            settings,
             topology,
             permits: Permits::default(),
-            instances: Instances::new(),
+            returning: Returning::default(),
+            instances: Instances::new(settings.least_instances),
             is_instance,
+            settings,
             ahead: AtomicI64::new(0),
         }
     }
@@ -77,7 +81,8 @@ impl Inner {
     fn learn(&self, now: Timestamp) {
         let ahead = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
         let known = i64::try_from(self.around().as_nanos()).unwrap_or(i64::MAX);
-        self.ahead.fetch_add(ahead.saturating_sub(known), Ordering::Relaxed);
+        let before = self.ahead.load(Ordering::Relaxed);
+        self.ahead.store(before.saturating_add(ahead.saturating_sub(known)), Ordering::Relaxed);
     }
 
     /// Asks about keys that are in one spot. Their costs are taken if all pass, unless it is only to look.
@@ -99,8 +104,17 @@ impl Inner {
                 let cost = if question.is_never() { 0 } else { question.cost };
                 question.ask(cost, self.around(), lease, &mut call);
             }
-            let value = self.topology.call(spot, &call, deadline).await?;
+            // If nobody hears the answer, permits may be out that nobody holds.
+            let owed = Owed::permits(self, questions, taking);
+            let value = match self.topology.call(spot, &call, deadline).await {
+                Err(failure @ Failure::Down(_)) => {
+                    owed.settled();
+                    return Err(failure);
+                }
+                value => value?,
+            };
             let answer = Answer::read(&value, questions)?;
+            owed.settled();
             if answer.came != Came::Elsewhen {
                 return Ok(answer);
             }
@@ -120,7 +134,7 @@ impl Inner {
         if let Some((now, recalled)) = self.denials.recall(&questions.all) {
             return Ok(decision(now, checks, &questions, &recalled, false));
         }
-        let deadline = self.deadline();
+        let (deadline, ticket) = (self.deadline(), self.denials.ticket(&questions.all));
         let taking = questions.all.iter().any(|question| question.cost > 0)
             && !questions.all.iter().any(Question::is_never);
         let spots: SmallVec<[Spot; 4]> =
@@ -135,14 +149,19 @@ impl Inner {
                 } else {
                     self.passes(&questions, &answer.states, answer.now)
                 };
-                self.conclude(&questions, &answer.states, answer.now, allowed, taking);
                 let decided = decision(answer.now, checks, &questions, &answer.states, allowed);
                 if decided.is_allowed() != allowed {
                     return Err(Failure::Odd("a script decided otherwise").into());
                 }
+                if allowed && taking {
+                    questions.all.iter().for_each(|question| self.note(question));
+                } else if !allowed {
+                    let answers = answer.states.iter().map(|state| (state, answer.now));
+                    self.denials.remember(&questions.all, answers, ticket);
+                }
                 Ok(self.with_receipts(decided, checks, &questions, |_| answer.now))
             }
-            _ => self.decide_apart(checks, &questions, &spots, taking, deadline).await,
+            _ => self.decide_apart(checks, &questions, &spots, taking, (deadline, ticket)).await,
         }
     }
 
@@ -156,25 +175,9 @@ impl Inner {
         each.all(|(question, state)| passes(question, state, now))
     }
 
-    /// Remembers what has to be remembered here.
-    fn conclude(
-        &self,
-        questions: &Questions<'_>,
-        states: &[Recalled],
-        now: Timestamp,
-        allowed: bool,
-        taking: bool,
-    ) {
-        if allowed && taking {
-            questions.all.iter().for_each(|question| self.note(question));
-        } else if !allowed {
-            self.denials.remember(questions.all.iter().zip(states), now);
-        }
-    }
-
     /// Notes that a question's cost was taken.
     pub(crate) fn note(&self, question: &Question<'_>) {
-        self.denials.forget(&question.key);
+        self.denials.outdate(&question.key);
         if let Some(permit) = &question.permit {
             self.permits.hold(&question.key, permit);
         }
@@ -213,7 +216,7 @@ impl Inner {
         let key = state_key(&self.settings.prefix, policy, reservation.key());
         let (deed, units, part) = match policy.algorithm() {
             Algorithm::Concurrency => {
-                let part = self.permits.part(reservation.permit(), cost);
+                let part = self.permits.claim(reservation.permit(), cost);
                 (Deed::Back, cost, Some(part))
             }
             _ if used > cost => (Deed::Charge, used - cost, None),
@@ -232,12 +235,12 @@ impl Inner {
                 return Ok(around);
             }
             let spot = self.topology.spot(&key);
+            // A permit that cannot be given back now is given back later.
+            let owed = Owed::new(self, part.map(|_| (key.clone(), call.clone())));
             let value = self.topology.call(spot, &call, deadline).await?;
             let (now, came, _) = head(&value).ok_or(Failure::Odd("the answer of a script"))?;
+            owed.settled();
             if came != Came::Elsewhen {
-                if let Some(part) = part {
-                    self.permits.let_go(reservation.permit(), part);
-                }
                 self.denials.forget(&key);
                 return Ok(now);
             }
@@ -290,12 +293,22 @@ fn decision<'p>(
     Decision::new(now, checks.iter().zip(&questions.members).filter_map(status))
 }
 
+/// Time passes on tokio's runtimes only.
+fn on_runtime() -> Result<(), Failure> {
+    match Handle::try_current() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Failure::Down("it was asked outside of a tokio runtime".to_owned())),
+    }
+}
+
 impl Store for RedisStore {
     async fn decide<'p>(&self, checks: &[Check<'p, '_>]) -> Result<Decision<'p>, StoreError> {
+        on_runtime()?;
         self.inner.decide(checks).await
     }
 
     async fn settle(&self, reservation: &Reservation, used: Cost) -> Result<Timestamp, StoreError> {
+        on_runtime()?;
         self.inner.settle(reservation, used).await
     }
 
@@ -305,6 +318,7 @@ impl Store for RedisStore {
         key: Key<'_>,
         operation: KeyOperation,
     ) -> Result<Decision<'p>, StoreError> {
+        on_runtime()?;
         self.inner.manage(policy, key, operation).await
     }
 

@@ -124,7 +124,9 @@ impl Target {
 
 /// What follows the user and password in a URL, or all of it if there are none.
 pub(crate) fn without_user(url: &str) -> &str {
-    url.rsplit_once('@').map_or(url, |(_, rest)| rest)
+    let rest = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
+    // Nor what comes after, where there may be another.
+    rest.split(['?', '#']).next().unwrap_or_default()
 }
 
 /// The parts of a URL.
@@ -188,11 +190,12 @@ fn trust(info: ConnectionInfo, root: Option<&[u8]>) -> Result<ConnectionInfo, Ur
     use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject;
 
+    if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
+        return Ok(info);
+    }
     // If the program chose one, that stays. If it has several and chose none, rustls would panic.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let Some(root) = root.filter(|_| matches!(info.addr(), ConnectionAddr::TcpTls { .. })) else {
-        return Ok(info);
-    };
+    let Some(root) = root else { return Ok(info) };
     let found = CertificateDer::pem_slice_iter(root).collect::<Result<Vec<_>, _>>();
     let found = found.map_err(|error| UrlError::Certificate(error.to_string()))?;
     if found.is_empty() {
@@ -215,6 +218,7 @@ fn trust(info: ConnectionInfo, _root: Option<&[u8]>) -> Result<ConnectionInfo, U
 impl fmt::Display for Url<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { scheme, hosts, path, .. } = self;
+        let (hosts, path) = (without_user(hosts), without_user(path));
         write!(f, "{scheme}://{hosts}")?;
         if path.is_empty() { Ok(()) } else { write!(f, "/{path}") }
     }

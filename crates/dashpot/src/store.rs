@@ -41,7 +41,8 @@ pub trait Store: Send + Sync {
     /// Charges what was really used: less gives the rest back, more is charged whether it fits or
     /// not, 0 gives everything back. Any amount releases a concurrency permit. Answers when.
     ///
-    /// To be done once for each reservation; on an error it may be tried again.
+    /// To be done once for each reservation. After an error it may have been done all the same: to try again
+    /// could give back twice.
     fn settle(
         &self,
         reservation: &Reservation,

@@ -96,8 +96,16 @@ local function convert(micros, grains, from, to)
     return trim(quotient), rest
   end
 
-  local old_l, old_w = string.match(from, '^(%d+):(%d+)$')
-  local new_l, new_w = string.match(to, '^(%d+):(%d+)$')
+  local function rate(text)
+    local l, w = string.match(text, '^([1-9]%d*):([1-9]%d*)$')
+    if not l or #l > 20 or #w > 20 then
+      error('not a rate: ' .. text)
+    end
+    return l, w
+  end
+
+  local old_l, old_w = rate(from)
+  local new_l, new_w = rate(to)
   local backlog = multiply(wide(micros), multiply(wide(old_l), {1000}, {0}), wide(grains))
   local scaled, part = divide(multiply(backlog, wide(new_w), {0}), wide(old_w))
   if #part > 1 or part[1] > 0 then

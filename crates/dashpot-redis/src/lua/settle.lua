@@ -154,8 +154,14 @@ end
 -- Every entry from this rank on counts so many units less.
 local function renumber(key, rank, units)
   local entries = call('ZRANGE', key, rank, -1, 'WITHSCORES')
+  local batch = {}
   for at = 1, #entries, 2 do
-    call('ZADD', key, format('%.0f', entries[at + 1] - units), entries[at])
+    batch[#batch + 1] = format('%.0f', entries[at + 1] - units)
+    batch[#batch + 1] = entries[at]
+    if #batch == 2000 or at + 2 > #entries then
+      call('ZADD', key, unpack(batch))
+      batch = {}
+    end
   end
 end
 
@@ -189,14 +195,21 @@ local function sliding_log(key, deed, charged_at, units, length, most)
   end
   upto = upto + math.min(units, most)
   call('ZADD', key, format('%.0f', -1 - base), '-', format('%.0f', upto), format('%016.0f', moment))
-  -- What has left the window, and what is too much to remember.
-  while true do
-    local entry = call('ZRANGEBYSCORE', key, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-    if tonumber(entry[2]) > upto - most and tonumber(entry[1]) + length > moment then
-      break
+  -- What has left the window, and what is too much to remember: all up to some rank, found by bisection. The
+  -- newest is neither.
+  local first, last = call('ZCOUNT', key, '-inf', '(0'), call('ZCARD', key) - 1
+  local low, high = first, last
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    local entry = call('ZRANGE', key, middle, middle, 'WITHSCORES')
+    if tonumber(entry[2]) <= upto - most or tonumber(entry[1]) + length <= moment then
+      base, low = tonumber(entry[2]), middle + 1
+    else
+      high = middle
     end
-    base = tonumber(entry[2])
-    call('ZREM', key, entry[1])
+  end
+  if low > first then
+    call('ZREMRANGEBYRANK', key, first, low - 1)
   end
   call('ZADD', key, format('%.0f', -1 - math.max(base, upto - most)), '-')
   extend(key, moment + length)
