@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use dashpot::{MemoryStore, Store};
+use dashpot::{Cost, MemoryStore, Store};
 use dashpot_rules::Ruling;
 use http::{Request, Response};
 use tower_service::Service;
@@ -13,6 +13,7 @@ use tower_service::Service;
 use crate::judgement::{Judgement, Sequel, made};
 use crate::layer::Shared;
 use crate::request_body::RequestBody;
+use crate::settle::settle;
 use crate::{AnyBody, HttpDescriptor, ResponseFuture};
 
 /// How long to wait for a body in which a field is wanted. After that, the field is absent.
@@ -116,7 +117,8 @@ impl<St: Store + 'static> Shared<St> {
         if selection.needs_body() {
             // Who is over another limit is not waited for.
             let early = selection.without_body().plan(&HttpDescriptor::new(&rules, &request, None));
-            if let Some(mut ruling) = early.refuse_early(&self.store).await {
+            let given_back = |taken| settle(self, taken, false, Cost::PEEK);
+            if let Some(mut ruling) = early.refuse_early(&self.store, given_back).await {
                 return (Judgement::of(&mut ruling, &rules, request.headers(), self), request);
             }
             let (parts, body) = request.into_parts();
@@ -128,10 +130,12 @@ impl<St: Store + 'static> Shared<St> {
         let mut ruling = plan.enforce(&self.store, &self.local).await;
         // First, so that permits are given back if nobody waits for the rest.
         let mut judgement = Judgement::of(&mut ruling, &rules, request.headers(), self);
-        let rehearsed = plan.rehearse(&self.store, &ruling).await;
-        if let Judgement::Serve(sequel) = &mut judgement {
-            sequel.charge(rehearsed, self);
-        }
+        let charge = |pending| {
+            if let Judgement::Serve(sequel) = &mut judgement {
+                sequel.charge(vec![pending], self);
+            }
+        };
+        plan.rehearse(&self.store, &ruling, charge).await;
         (judgement, request)
     }
 }

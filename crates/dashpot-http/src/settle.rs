@@ -99,7 +99,7 @@ impl<St: Store + 'static> Drop for Permits<St> {
 }
 
 /// Settles without keeping the response: at once if the store can, else in a task of its own.
-fn settle<St: Store + 'static>(
+pub(crate) fn settle<St: Store + 'static>(
     shared: &Arc<Shared<St>>,
     reservation: Reservation,
     local: bool,

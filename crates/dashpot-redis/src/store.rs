@@ -237,6 +237,7 @@ impl Inner {
             let spot = self.topology.spot(&key);
             // A permit that cannot be given back now is given back later.
             let owed = Owed::new(self, part.map(|_| (key.clone(), call.clone())));
+            on_runtime()?;
             let value = self.topology.call(spot, &call, deadline).await?;
             let (now, came, _) = head(&value).ok_or(Failure::Odd("the answer of a script"))?;
             owed.settled();
@@ -308,7 +309,6 @@ impl Store for RedisStore {
     }
 
     async fn settle(&self, reservation: &Reservation, used: Cost) -> Result<Timestamp, StoreError> {
-        on_runtime()?;
         self.inner.settle(reservation, used).await
     }
 

@@ -139,7 +139,9 @@ impl<'r> Plan<'r> {
     /// `local` stands in for a store that cannot answer, where a rule says so.
     pub async fn decide<S: Store>(&self, store: &S, local: &MemoryStore) -> Ruling<'r> {
         let mut ruling = self.enforce(store, local).await;
-        ruling.pending.extend(self.rehearse(store, &ruling).await);
+        let mut pending = Vec::new();
+        self.rehearse(store, &ruling, |one| pending.push(one)).await;
+        ruling.pending.append(&mut pending);
         ruling
     }
 
@@ -181,8 +183,13 @@ impl<'r> Plan<'r> {
     }
 
     /// The refusal, if there is going to be one: nothing is charged. For who wants to know before
-    /// something expensive is done to find out what else to ask.
-    pub async fn refuse_early<S: Store>(&self, store: &S) -> Option<Ruling<'r>> {
+    /// something expensive is done to find out what else to ask. What is `taken` all the same is to be given
+    /// back.
+    pub async fn refuse_early<S: Store>(
+        &self,
+        store: &S,
+        taken: impl FnMut(Reservation),
+    ) -> Option<Ruling<'r>> {
         let mut ruling = Ruling::default();
         if self.is_refused(&mut ruling) {
             return Some(ruling);
@@ -202,9 +209,7 @@ impl<'r> Plan<'r> {
         let decision = store.decide(&checks).await.ok()?;
         if decision.is_allowed() {
             // Somebody gave something back meanwhile; so does this.
-            for reservation in checks.iter().filter_map(|check| check.reservation(&decision)) {
-                let _ = store.settle(&reservation, Cost::PEEK).await;
-            }
+            checks.iter().filter_map(|check| check.reservation(&decision)).for_each(taken);
             return None;
         }
         ruling.decision = Some(decision);
@@ -319,12 +324,17 @@ impl<'r> Plan<'r> {
     }
 
     /// Asks the rules that only count: the second half of [`decide`](Self::decide). They are charged
-    /// if everything enforced passed and they do; gives what of that is to be settled.
-    pub async fn rehearse<S: Store>(&self, store: &S, ruling: &Ruling<'r>) -> Vec<Pending<'r>> {
-        let mut pending = Vec::new();
+    /// if everything enforced passed and they do; what of that is to be settled is handed over as it is
+    /// taken, so that it is known of if nobody waits for the rest.
+    pub async fn rehearse<S: Store>(
+        &self,
+        store: &S,
+        ruling: &Ruling<'r>,
+        mut hand_over: impl FnMut(Pending<'r>),
+    ) {
         // A store that did not answer would take its time again.
         if ruling.refusal.is_some() || ruling.is_failed {
-            return pending;
+            return;
         }
         for rule in &self.lacking {
             rule.tally.would_deny();
@@ -333,9 +343,11 @@ impl<'r> Plan<'r> {
             let checks: SmallVec<[Check<'r, '_>; 4]> = self.checks_of(ask).collect();
             match store.decide(&checks).await {
                 Ok(decision) if decision.is_allowed() => {
+                    let mut pending = Vec::new();
                     for check in &checks {
                         self.remember(check, &decision, false, &mut pending);
                     }
+                    pending.into_iter().for_each(&mut hand_over);
                 }
                 Ok(_) => ask.rule.tally.would_deny(),
                 Err(error) => {
@@ -344,7 +356,6 @@ impl<'r> Plan<'r> {
                 }
             }
         }
-        pending
     }
 }
 

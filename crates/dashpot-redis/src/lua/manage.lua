@@ -12,7 +12,8 @@ local key, wish, letter = KEYS[1], ARGV[1], ARGV[3]
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local kind = call('TYPE', key)['ok']
-if kind ~= 'string' and kind ~= 'zset' and kind ~= 'none' then
+-- Only to forget it is a wish that makes sense whatever it is.
+if wish ~= 'reset' and kind ~= 'string' and kind ~= 'zset' and kind ~= 'none' then
   return redis.error_reply('WRONGTYPE ' .. key .. ' is somebody else\'s')
 end
 local is_set = kind == 'zset' or (kind == 'none' and (letter == 'l' or letter == 'n'))
