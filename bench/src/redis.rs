@@ -195,7 +195,7 @@ async fn connect(client: &redis::Client) -> redis::aio::MultiplexedConnection {
 /// What a key takes on the server.
 fn bytes() {
     let server = RedisServer::start();
-    let mut table = Table::new(["algorithm", "bytes per key", "commands"]);
+    let mut table = Table::new(["algorithm", "bytes per key"]);
     let runtime = runtime();
     for algorithm in Algorithm::ALL {
         server.command(&["FLUSHALL"]);
@@ -213,7 +213,7 @@ fn bytes() {
             }
         });
         let each = (used(&server) - before) / KEYS as f64;
-        table.row([algorithm.name().to_owned(), number(each), "1".to_owned()]);
+        table.row([algorithm.name().to_owned(), number(each)]);
     }
     table.print(
         "A key on Redis",

@@ -165,7 +165,8 @@ struct State {
 
 impl Default for State {
     fn default() -> Self {
-        let histogram = || Mutex::new(Histogram::new(3).expect("a right precision"));
+        let histogram =
+            || Mutex::new(Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("right bounds"));
         Self {
             all: histogram(),
             open: histogram(),

@@ -95,6 +95,7 @@ impl Limit {
 }
 
 /// Where it is counted.
+#[expect(clippy::large_enum_variant, reason = "there is one of them")]
 pub(crate) enum Counts {
     Here(MemoryStore),
     There(RedisStore, Runtime),

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::slice;
+use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -170,9 +171,6 @@ pub struct Decision<'p> {
     at: Timestamp,
     outcome: Outcome,
     statuses: Statuses<'p>,
-    is_degraded: bool,
-    /// Where `at` and a check do not say it all, which is never in memory.
-    receipts: Option<Box<[Receipt]>>,
 }
 
 /// When a check was charged, and which permit it got: for stores on several machines, each with a
@@ -195,6 +193,16 @@ pub struct Receipt {
 enum Statuses<'p> {
     One(PolicyStatus<'p>),
     Several(SmallVec<[PolicyStatus<'p>; 4]>),
+    /// With more to say, as a store in memory never has. (To drop an `Arc` takes hardly any code where it
+    /// is done, and decisions are dropped all the time.)
+    More(Arc<More<'p>>),
+}
+
+#[derive(Clone, Debug, Default)]
+struct More<'p> {
+    statuses: Vec<PolicyStatus<'p>>,
+    is_degraded: bool,
+    receipts: Vec<Receipt>,
 }
 
 impl<'p> Statuses<'p> {
@@ -202,7 +210,25 @@ impl<'p> Statuses<'p> {
         match self {
             Self::One(status) => slice::from_ref(status),
             Self::Several(statuses) => statuses,
+            Self::More(more) => &more.statuses,
         }
+    }
+
+    fn more(&self) -> Option<&More<'p>> {
+        match self {
+            Self::More(more) => Some(more),
+            Self::One(_) | Self::Several(_) => None,
+        }
+    }
+
+    /// The same with more to say.
+    fn and_more(&self, say: impl FnOnce(&mut More<'p>)) -> Self {
+        let mut more = match self.more() {
+            Some(more) => more.clone(),
+            None => More { statuses: self.as_slice().to_vec(), ..More::default() },
+        };
+        say(&mut more);
+        Self::More(Arc::new(more))
     }
 }
 
@@ -225,25 +251,25 @@ impl<'p> Decision<'p> {
 
     #[inline(always)]
     fn made(at: Timestamp, outcome: Outcome, statuses: Statuses<'p>) -> Self {
-        Self { at, outcome, statuses, is_degraded: false, receipts: None }
+        Self { at, outcome, statuses }
     }
 
     /// The same decision, by something that stood in for a store that could not answer.
     pub fn degraded(mut self) -> Self {
-        self.is_degraded = true;
+        self.statuses = self.statuses.and_more(|more| more.is_degraded = true);
         self
     }
 
     /// The same decision with receipts, one for each check that needs one.
-    pub fn with_receipts(mut self, receipts: impl Into<Box<[Receipt]>>) -> Self {
-        self.receipts = Some(receipts.into());
+    pub fn with_receipts(mut self, receipts: Vec<Receipt>) -> Self {
+        self.statuses = self.statuses.and_more(|more| more.receipts = receipts);
         self
     }
 
     /// Whether something else stood in for a store that could not answer.
     #[must_use]
-    pub const fn is_degraded(&self) -> bool {
-        self.is_degraded
+    pub fn is_degraded(&self) -> bool {
+        self.statuses.more().is_some_and(|more| more.is_degraded)
     }
 
     /// When a check was charged, and the number of its permit.
@@ -251,7 +277,7 @@ impl<'p> Decision<'p> {
         let is_its = |receipt: &&Receipt| {
             receipt.policy.same_counters(check.policy) && *receipt.key == *check.key.as_bytes()
         };
-        let mut receipts = self.receipts.iter().flatten();
+        let mut receipts = self.statuses.more().into_iter().flat_map(|more| &more.receipts);
         receipts.find(is_its).map_or((self.at, 0), |receipt| (receipt.at, receipt.permit))
     }
 
