@@ -282,7 +282,11 @@ impl Link {
             let ping = redis::cmd("PING");
             match timeout(self.settings.deadline, ping.exec_async(&mut connection)).await {
                 Ok(answer) => answer?,
-                Err(_) => return Err((redis::ErrorKind::Io, "it does not answer in time").into()),
+                Err(_) => {
+                    let late = format!("{:?}", self.settings.deadline);
+                    let reason = "it is slower than the deadline of every decision";
+                    return Err((redis::ErrorKind::Io, reason, late).into());
+                }
             }
             Ok::<_, redis::RedisError>(connection)
         };

@@ -132,7 +132,11 @@ impl Inner {
             return Ok(Decision::new(self.around(), []));
         }
         if let Some((now, recalled)) = self.denials.recall(&questions.all) {
-            return Ok(decision(now, checks, &questions, &recalled, false));
+            let repeated = decision(now, checks, &questions, &recalled, false);
+            // Nothing is ever allowed without asking.
+            if !repeated.is_allowed() {
+                return Ok(repeated);
+            }
         }
         let (deadline, ticket) = (self.deadline(), self.denials.ticket(&questions.all));
         let taking = questions.all.iter().any(|question| question.cost > 0)

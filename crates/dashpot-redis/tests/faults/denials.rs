@@ -145,3 +145,25 @@ fn what_this_store_does_itself_is_seen_at_once() {
 async fn decision_time(store: &RedisStore, policy: &dashpot::Policy) -> dashpot::Timestamp {
     store.manage(policy, Key::from("alice"), KeyOperation::Peek).await.unwrap().at()
 }
+
+/// A memory of denials denies, and never allows: what fits is asked for, and counted.
+#[test]
+fn what_is_small_enough_is_counted_beside_what_was_too_much() {
+    run(async {
+        let rig = Rig::direct(PATIENT).await;
+        for algorithm in Algorithm::ALL {
+            let policy = daily(algorithm, 10);
+            let take = async |cost: u64| {
+                let check = Check::new(policy, "alice").cost(cost);
+                rig.store.decide(&[check]).await.unwrap().is_allowed()
+            };
+            assert!(take(8).await, "{policy:?}");
+            assert!(!take(5).await && !take(5).await, "{policy:?}");
+            assert_eq!([take(1).await, take(1).await, take(1).await], [true, true, false]);
+            assert!(!take(5).await && !take(1).await, "{policy:?}");
+            let fresh = started(RedisStore::builder(rig.server.url()).deadline(PATIENT)).await;
+            assert_eq!(crate::common::left(&fresh, policy, "alice").await, 0, "{policy:?}");
+        }
+        rig.is_clean();
+    });
+}
