@@ -107,8 +107,8 @@ impl<'p> Question<'p> {
             "u" => drop(call.arg(cost)),
             _ => {
                 call.arg(cost).arg(self.policy.limit());
-                self.window(letter, around, call);
-                if let "n" = letter {
+                window(self.policy, letter, around, call);
+                if letter == "n" {
                     call.arg(lease);
                     let permits = self.permit.as_ref().filter(|_| cost > 0);
                     let permits = permits.map_or(&[] as &[_], |permit| &permit.parts);
@@ -119,10 +119,6 @@ impl<'p> Question<'p> {
                 }
             }
         }
-    }
-
-    fn window(&self, letter: &str, around: Timestamp, call: &mut Cmd) {
-        window(self.policy, letter, around, call);
     }
 }
 
