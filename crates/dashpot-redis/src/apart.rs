@@ -11,10 +11,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use crate::failure::Failure;
-use crate::question::{self, Deed, Question, Questions};
+use crate::question::{Question, Questions};
 use crate::recall::{Came, Recalled};
-use crate::script;
-use crate::store::{Inner, passes};
+use crate::store::{Inner, decision, passes};
 use crate::topology::Spot;
 
 /// Questions that one call can reach.
@@ -92,11 +91,8 @@ impl Inner {
             let mut each = questions.all.iter().zip(&states).zip(&moments);
             each.all(|((question, state), &now)| passes(question, state, now))
         };
-        let statuses = checks.iter().zip(&questions.members).filter_map(|(check, &member)| {
-            let (question, state) = (questions.all.get(member)?, states.get(member)?);
-            Some(state.answer(question, check.policy, *moments.get(member)?, allowed))
-        });
-        let decided = Decision::new(now, statuses);
+        let at = |member: usize| moments.get(member).copied().unwrap_or(now);
+        let decided = decision(now, checks, questions, &states, allowed, at);
         if decided.is_allowed() != allowed {
             return Err(Failure::Odd("a script decided otherwise").into());
         }
@@ -106,9 +102,7 @@ impl Inner {
             let answers = states.iter().zip(moments.iter().copied());
             self.denials.remember(&questions.all, answers, ticket);
         }
-        Ok(self.with_receipts(decided, checks, questions, |member| {
-            moments.get(member).copied().unwrap_or(now)
-        }))
+        Ok(self.with_receipts(decided, checks, questions, at))
     }
 }
 
@@ -122,21 +116,9 @@ struct Taken {
 
 impl Taken {
     fn add(&mut self, spot: Spot, question: &Question<'_>, recalled: &Recalled, at: Timestamp) {
-        let Question { policy, key, cost, parts, permit, .. } = question;
-        let (at, around) = (recalled.undone_from(policy, at), self.store.around());
-        let mut undo = |units, permit: Option<&str>| {
-            let mut call = script::SETTLE.call(std::iter::once(key.as_slice()));
-            if question::settle(policy, Deed::Undo, at, units, permit, around, &mut call) {
-                self.calls.push((spot, call, key.clone()));
-            }
-        };
-        match permit {
-            Some(permit) => {
-                permit.parts.iter().zip(parts).for_each(|(part, &units)| undo(units, Some(part)));
-            }
-            None if *cost > 0 => undo(*cost, None),
-            None => {}
-        }
+        let leaks_from = recalled.undone_from(question.policy, at);
+        let calls = question.undo(leaks_from, self.store.around());
+        self.calls.extend(calls.into_iter().map(|call| (spot, call, question.key.clone())));
     }
 
     /// Gives it back. Who asks again at once should find it done, but nobody waits for that for long.

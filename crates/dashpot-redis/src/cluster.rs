@@ -78,7 +78,9 @@ impl Cluster {
         deadline: Instant,
     ) -> Result<Value, Failure> {
         // Until it is known who has what, that is waited for.
-        let _ = timeout_at(deadline, self.asked.subscribe().wait_for(|asked| *asked)).await;
+        if !*self.asked.borrow() {
+            let _ = timeout_at(deadline, self.asked.subscribe().wait_for(|asked| *asked)).await;
+        }
         let mut sent_to: Option<Arc<Link>> = None;
         let mut redirects = 0;
         while redirects < REDIRECTS {

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use crate::key::state_key;
 use crate::permits::Permit;
+use crate::script;
 
 /// The most a script counts.
 const MOST: u64 = (1 << 53) - 1;
@@ -84,6 +85,23 @@ impl<'p> Question<'p> {
     /// Whether it can never be granted.
     pub(crate) fn is_never(&self) -> bool {
         self.cost > self.policy.limit()
+    }
+
+    /// The calls that undo what was taken of it, had it begun to leak then; one for each part of a permit.
+    pub(crate) fn undo(&self, leaks_from: Timestamp, around: Timestamp) -> SmallVec<[Cmd; 1]> {
+        let undo = |units, permit: Option<&str>| {
+            let mut call = script::SETTLE.call(std::iter::once(self.key.as_slice()));
+            let deed = Deed::Undo;
+            settle(self.policy, deed, leaks_from, units, permit, around, &mut call).then_some(call)
+        };
+        match &self.permit {
+            Some(permit) => {
+                let parts = permit.parts.iter().zip(&self.parts);
+                parts.filter_map(|(part, &units)| undo(units, Some(part))).collect()
+            }
+            None if self.cost > 0 => undo(self.cost, None).into_iter().collect(),
+            None => SmallVec::new(),
+        }
     }
 
     /// What `decide.lua` is told: this cost, around this time by the server's clock.

@@ -8,7 +8,7 @@ use redis::{Cmd, Value};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use crate::question::{self, Deed, Question};
+use crate::question::Question;
 use crate::script;
 use crate::store::Inner;
 
@@ -51,15 +51,10 @@ impl<'s> Owed<'s> {
     /// The permits of these questions, if they are to be taken.
     pub(crate) fn permits(store: &'s Inner, questions: &[&Question<'_>], taking: bool) -> Self {
         let mut calls = Vec::new();
-        for Question { policy, key, parts, permit, .. } in questions.iter().filter(|_| taking) {
-            let Some(permit) = permit else { continue };
-            for (part, &units) in permit.parts.iter().zip(parts) {
-                let mut call = script::SETTLE.call(std::iter::once(key.as_slice()));
-                let (at, part) = (store.around(), Some(part.as_str()));
-                if question::settle(policy, Deed::Undo, at, units, part, at, &mut call) {
-                    calls.push((key.clone(), call));
-                }
-            }
+        for question in questions.iter().filter(|one| taking && one.permit.is_some()) {
+            let now = store.around();
+            let undo = question.undo(now, now).into_iter();
+            calls.extend(undo.map(|call| (question.key.clone(), call)));
         }
         Self { store, calls }
     }

@@ -132,7 +132,7 @@ impl Inner {
             return Ok(Decision::new(self.around(), []));
         }
         if let Some((now, recalled)) = self.denials.recall(&questions.all) {
-            let repeated = decision(now, checks, &questions, &recalled, false);
+            let repeated = decision(now, checks, &questions, &recalled, false, |_| now);
             // Nothing is ever allowed without asking.
             if !repeated.is_allowed() {
                 return Ok(repeated);
@@ -153,7 +153,8 @@ impl Inner {
                 } else {
                     self.passes(&questions, &answer.states, answer.now)
                 };
-                let decided = decision(answer.now, checks, &questions, &answer.states, allowed);
+                let now = answer.now;
+                let decided = decision(now, checks, &questions, &answer.states, allowed, |_| now);
                 if decided.is_allowed() != allowed {
                     return Err(Failure::Odd("a script decided otherwise").into());
                 }
@@ -284,16 +285,18 @@ pub(crate) fn passes(question: &Question<'_>, state: &Recalled, now: Timestamp) 
     state.state(question.policy, now).allows(now, Cost::new(question.cost))
 }
 
-fn decision<'p>(
+/// The decision made then; `at` says when each question was answered.
+pub(crate) fn decision<'p>(
     now: Timestamp,
     checks: &[Check<'p, '_>],
     questions: &Questions<'p>,
     states: &[Recalled],
     allowed: bool,
+    at: impl Fn(usize) -> Timestamp,
 ) -> Decision<'p> {
     let status = |(check, &member): (&Check<'p, '_>, &usize)| -> Option<PolicyStatus<'p>> {
         let (question, state) = (questions.all.get(member)?, states.get(member)?);
-        Some(state.answer(question, check.policy, now, allowed))
+        Some(state.answer(question, check.policy, at(member), allowed))
     };
     Decision::new(now, checks.iter().zip(&questions.members).filter_map(status))
 }
