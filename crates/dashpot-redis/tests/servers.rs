@@ -6,6 +6,8 @@ mod apart;
 mod calm;
 #[path = "support/load.rs"]
 mod load;
+#[path = "support/subject.rs"]
+mod subject;
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -14,50 +16,21 @@ use std::time::{Duration, Instant};
 use calm::calmly;
 use dashpot::{Algorithm, Check, Policy, Store, Window};
 use dashpot_redis::RedisStore;
-use dashpot_testkit::conformance::Subject;
 use dashpot_testkit::{RedisServer, conformance, limit};
 use load::{Asks, Load, admitted, slowest, unanswered};
+use subject::{On, run};
 
 const PATIENT: Duration = Duration::from_secs(10);
 const KEYS: usize = 3000;
 
-struct Servers {
-    store: RedisStore,
-    _servers: [RedisServer; 3],
-}
-
-impl Subject for Servers {
-    type Store = RedisStore;
-
-    fn store(&self) -> &RedisStore {
-        &self.store
-    }
-
-    async fn advance(&self, by: Duration) {
-        tokio::time::sleep(by).await;
-    }
-}
-
-fn subject() -> Servers {
+fn three() -> On<[RedisServer; 3]> {
     let servers = start();
-    let _runtime = runtime().enter();
     let urls = servers.each_ref().map(RedisServer::url);
-    let store =
-        RedisStore::builder_on(urls).deadline(PATIENT).connect_timeout(PATIENT).start().unwrap();
-    Servers { store, _servers: servers }
+    let builder = RedisStore::builder_on(urls).deadline(PATIENT).connect_timeout(PATIENT);
+    On::new(servers, builder)
 }
 
-fn runtime() -> &'static tokio::runtime::Runtime {
-    static RUNTIME: std::sync::OnceLock<tokio::runtime::Runtime> = std::sync::OnceLock::new();
-    RUNTIME
-        .get_or_init(|| tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap())
-}
-
-fn run<F: Future>(test: F) -> F::Output {
-    runtime().block_on(test)
-}
-
-conformance!(together: subject(), run);
+conformance!(together: three(), run);
 
 fn start<const N: usize>() -> [RedisServer; N] {
     [(); N].map(|()| RedisServer::start())

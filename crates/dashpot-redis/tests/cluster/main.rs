@@ -11,51 +11,24 @@ mod load;
 mod managing;
 mod moving;
 mod spread;
+#[path = "../support/subject.rs"]
+mod subject;
 mod together;
 
 use std::time::Duration;
 
 use dashpot_redis::RedisStore;
-use dashpot_testkit::conformance::Subject;
 use dashpot_testkit::redis::slot;
 use dashpot_testkit::{RedisCluster, conformance};
+use subject::{On, run};
 
 /// Where it does not matter how long it takes.
 const PATIENT: Duration = Duration::from_secs(10);
 
-struct Clustered {
-    store: RedisStore,
-    _cluster: RedisCluster,
-}
-
-impl Subject for Clustered {
-    type Store = RedisStore;
-
-    fn store(&self) -> &RedisStore {
-        &self.store
-    }
-
-    async fn advance(&self, by: Duration) {
-        tokio::time::sleep(by).await;
-    }
-}
-
-fn clustered() -> Clustered {
+fn clustered() -> On<RedisCluster> {
     let cluster = RedisCluster::start();
-    let _runtime = runtime().enter();
-    let store = RedisStore::builder(cluster.url()).deadline(PATIENT);
-    let store = store.connect_timeout(PATIENT).start().unwrap();
-    Clustered { store, _cluster: cluster }
-}
-
-fn runtime() -> &'static tokio::runtime::Runtime {
-    static RUNTIME: std::sync::OnceLock<tokio::runtime::Runtime> = std::sync::OnceLock::new();
-    RUNTIME
-        .get_or_init(|| tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap())
-}
-
-fn run<F: Future>(test: F) -> F::Output {
-    runtime().block_on(test)
+    let builder = RedisStore::builder(cluster.url()).deadline(PATIENT).connect_timeout(PATIENT);
+    On::new(cluster, builder)
 }
 
 conformance!(together: clustered(), run);
