@@ -355,6 +355,8 @@ fn cargo(workspace: &Path, args: &[&str]) -> Output {
         // built in: to cargo the copy looks the same as the workspace, which would then be run
         // with the bug in it.
         .env("CARGO_TARGET_DIR", workspace.with_extension("target"))
+        // One crate waits for the other anyway; so the other cores are left to other tests.
+        .env("CARGO_BUILD_JOBS", "1")
         .output()
         .unwrap()
 }
