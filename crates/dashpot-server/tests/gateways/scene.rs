@@ -57,7 +57,7 @@ impl Scene {
     ) -> Self {
         let directory = TemporaryDirectory::new();
         let app = App::start();
-        let service = Service::start(directory.path(), rules);
+        let service = Service::start(directory.path(), rules, &[]);
         let (_, service_port) = service.address().rsplit_once(':').unwrap();
         let service_port = service_port.parse().unwrap();
 

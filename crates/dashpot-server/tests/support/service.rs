@@ -22,7 +22,7 @@ pub(crate) struct Service {
 
 impl Service {
     /// Waits until it listens. Its rules and its log are files of the directory.
-    pub(crate) fn start(directory: &Path, rules: &str) -> Self {
+    pub(crate) fn start(directory: &Path, rules: &str, arguments: &[&str]) -> Self {
         let file = directory.join("dashpot.toml");
         fs::write(&file, rules).unwrap();
         let log = directory.join("dashpot.log");
@@ -33,7 +33,10 @@ impl Service {
                     command.env_remove(name);
                 }
             }
-            command.args(["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&file);
+            command
+                .args(["serve", "--listen", "127.0.0.1:0", "--config"])
+                .arg(&file)
+                .args(arguments);
             command.stdin(Stdio::null()).stdout(Stdio::piped());
             command.stderr(File::create(&log).unwrap());
         });
