@@ -39,15 +39,25 @@ pub fn client_address<'a>(
     peer: Option<IpAddr>,
     headers: &'a HeaderMap,
 ) -> Option<ClientAddress<'a>> {
+    address_by(&identity.trust, identity, peer, headers)
+}
+
+/// The same, if these are trusted.
+pub(crate) fn address_by<'a>(
+    trust: &Trust,
+    identity: &'a Identity,
+    peer: Option<IpAddr>,
+    headers: &'a HeaderMap,
+) -> Option<ClientAddress<'a>> {
     let peer = peer?.to_canonical();
     let header = identity.client_ip_header.as_str();
-    let found = match &identity.trust {
+    let found = match trust {
         Trust::Nobody => ClientAddress { address: peer, why: AddressEvidence::NobodyTrusted },
-        Trust::Proxies(_) if !is_trusted(&identity.trust, Some(peer)) => {
+        Trust::Proxies(_) if !is_trusted(trust, Some(peer)) => {
             ClientAddress { address: peer, why: AddressEvidence::PeerUntrusted { header } }
         }
         Trust::Proxies(_) => {
-            let is_proxy = |address| is_trusted(&identity.trust, Some(address));
+            let is_proxy = |address| is_trusted(trust, Some(address));
             past_proxies(peer, header, entries(header, headers), is_proxy)
         }
         Trust::Hops(hops) => hops_back(peer, header, entries(header, headers), hops.get()),

@@ -7,13 +7,42 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dashpot::Decision;
-use dashpot_rules::{Headers, OnDeny};
+use dashpot_rules::{Headers, OnDeny, Refusal, RuleSet, Ruling};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use http::{Response, StatusCode};
 
 use crate::{RetryAfter, Wait, headers};
 use grpc::GrpcStatus;
 use problem::Problem;
+
+/// The answer to a request that is not served. `request` are its headers.
+#[must_use]
+pub fn refuse(
+    refusal: Refusal<'_>,
+    ruling: &Ruling<'_>,
+    rules: &RuleSet,
+    request: &HeaderMap,
+) -> Response<Bytes> {
+    let is_grpc = is_grpc(request);
+    let mut response = match (refusal, ruling.decision()) {
+        (Refusal::Limited(rule), Some(decision)) => {
+            let wait = Wait::of(decision, rules.headers().jitter);
+            denied(decision, &wait, rules.headers(), rule.on_deny(), is_grpc)
+        }
+        (Refusal::Blocked(_), _) => blocked(is_grpc),
+        (Refusal::Absent(rule), _) => absent(rule.on_deny(), is_grpc),
+        // Nothing is limited without a decision.
+        (Refusal::Unavailable(_) | Refusal::Limited(_), _) => unavailable(is_grpc),
+    };
+    headers::expose_if_asked(rules, request, response.headers_mut());
+    response
+}
+
+/// Whether who asks speaks gRPC.
+fn is_grpc(request: &HeaderMap) -> bool {
+    let kind = request.get(CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+}
 
 /// The answer to a request that was denied: 429, or what the rule says instead.
 ///

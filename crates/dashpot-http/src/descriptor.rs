@@ -9,12 +9,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Once;
 
 use bytes::Bytes;
-use dashpot_rules::{Claims, Descriptor, Fact, Facts, Identity, KeyHolder, RuleSet, TokenRefusal};
+use dashpot_rules::{
+    Claims, Descriptor, Fact, Facts, Identity, KeyHolder, RuleSet, TokenRefusal, Trust,
+};
 use http::header::{AUTHORIZATION, HOST};
 use http::{Extensions, HeaderMap, Method, Request, Uri};
 use serde_json::Value;
 
-use crate::address::{AddressText, ClientAddress, address_text, client_address, is_trusted};
+use crate::address::{AddressText, ClientAddress, address_by, address_text, is_trusted};
 use crate::fields::{self, ContentKind};
 
 /// Who connected: for servers that know it and are neither axum nor tonic. To be put into a
@@ -32,6 +34,7 @@ static NO_PEER: Once = Once::new();
 /// or the peer is a trusted proxy.
 pub struct HttpDescriptor<'r> {
     rules: &'r RuleSet,
+    trust: &'r Trust,
     method: &'r Method,
     uri: &'r Uri,
     headers: &'r HeaderMap,
@@ -52,6 +55,7 @@ impl<'r> HttpDescriptor<'r> {
     pub fn new<B>(rules: &'r RuleSet, request: &'r Request<B>, body: Option<&'r Bytes>) -> Self {
         Self {
             rules,
+            trust: &rules.identity().trust,
             method: request.method(),
             uri: original_uri(request),
             headers: request.headers(),
@@ -64,6 +68,14 @@ impl<'r> HttpDescriptor<'r> {
             holder: OnceCell::new(),
             claims: OnceCell::new(),
         }
+    }
+
+    /// The same, if these are believed instead of those the rules name: for a front door that has
+    /// reasons of its own.
+    #[must_use]
+    pub const fn trusting(mut self, trust: &'r Trust) -> Self {
+        self.trust = trust;
+        self
     }
 
     fn identity(&self) -> &'r Identity {
@@ -87,8 +99,9 @@ impl<'r> HttpDescriptor<'r> {
     }
 
     /// Whether who connected is believed about others.
-    fn is_trusted(&self) -> bool {
-        is_trusted(&self.identity().trust, self.peer())
+    #[must_use]
+    pub fn is_trusted(&self) -> bool {
+        is_trusted(self.trust, self.peer())
     }
 
     fn client(&self) -> Option<ClientAddress<'r>> {
@@ -104,7 +117,7 @@ impl<'r> HttpDescriptor<'r> {
                     );
                 });
             }
-            client_address(self.identity(), peer, self.headers)
+            address_by(self.trust, self.identity(), peer, self.headers)
         })
     }
 

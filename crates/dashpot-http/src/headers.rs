@@ -9,8 +9,8 @@ mod told;
 mod x_ratelimit;
 
 use dashpot::{Decision, PolicyStatus};
-use dashpot_rules::{HeaderStyle, Headers};
-use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, HeaderMap, HeaderName, HeaderValue};
+use dashpot_rules::{HeaderStyle, Headers, RuleSet};
+use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 
 use crate::Wait;
 use crate::text::Text;
@@ -79,6 +79,13 @@ pub(crate) fn write_exposed(config: &Headers, out: &mut impl Sink) {
             _ => continue,
         };
         out.append(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(names));
+    }
+}
+
+/// Lets a script of another origin read what is told, if one asks.
+pub(crate) fn expose_if_asked(rules: &RuleSet, request: &HeaderMap, out: &mut impl Sink) {
+    if rules.headers().expose && request.contains_key(ORIGIN) {
+        write_exposed(rules.headers(), out);
     }
 }
 

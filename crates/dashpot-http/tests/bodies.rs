@@ -1,10 +1,9 @@
 //! Fields of bodies: they tell callers apart, and the handler gets every byte.
 
-mod common;
-
 use axum::Router;
 use axum::body::Bytes;
-use common::{Server, get, limit, post, rules, store};
+
+use crate::common::{Server, get, limit, post, rules, store};
 
 const JSON: &str = "application/json";
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -121,7 +120,7 @@ async fn two_values_of_one_field_are_none() {
 #[tokio::test]
 async fn what_cannot_be_read_shares_one_bucket() {
     let padded = |n: usize| json(&format!("u{n}@x.com"), 1001);
-    let tricks: Vec<(&str, common::Ask)> = vec![
+    let tricks: Vec<(&str, crate::common::Ask)> = vec![
         ("too large", post("/", JSON, padded(1))),
         ("too large, by another", post("/", JSON, padded(2))),
         ("too large, in pieces", post("/", JSON, padded(3)).chunked(10)),

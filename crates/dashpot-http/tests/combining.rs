@@ -1,9 +1,8 @@
 //! Several facts in one key: each combination is a caller of its own, and no two are mixed up.
 
-mod common;
-
 use axum::Router;
-use common::{Server, get, limit, rules, store};
+
+use crate::common::{Server, get, limit, rules, store};
 
 fn by(facts: &str) -> String {
     format!("[[rule]]\nname = 'r'\nby = [{facts}]\nlimits = ['1/min']")

@@ -1,11 +1,10 @@
 //! Many callers at once, over many connections: exactly the limit is admitted.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Server, get, rules};
 use tokio::task::JoinSet;
+
+use crate::common::{Server, get, rules};
 
 const CALLERS: usize = 20;
 const EACH: usize = 10;

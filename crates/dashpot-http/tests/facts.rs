@@ -1,15 +1,14 @@
 //! Facts the application knows: it has looked at the session, and says who asks.
 
-mod common;
-
 use std::net::IpAddr;
 
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
-use common::{Server, get, limit, rules, store};
 use dashpot_rules::Facts;
+
+use crate::common::{Server, get, limit, rules, store};
 
 /// Knows a session of alice, one of bob, and that alice is a pro.
 async fn authenticate(mut request: Request, next: Next) -> Response {

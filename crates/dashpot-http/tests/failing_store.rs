@@ -1,17 +1,16 @@
 //! A store that cannot answer: let pass, refuse, or count here.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use axum::Router;
-use common::{Server, get, rules};
 use dashpot::{
     Check, Cost, Decision, Key, KeyOperation, MemoryStore, Policy, Reservation, Store, StoreError,
     Timestamp,
 };
 use dashpot_http::RateLimitLayer;
+
+use crate::common::{Server, get, rules};
 
 /// A store that fails while it is down, in deciding or in settling.
 #[derive(Default)]
@@ -163,7 +162,7 @@ async fn an_answer_does_not_depend_on_settling() {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(common::PATIENCE, settled).await.expect("nothing is settled");
+        tokio::time::timeout(crate::common::PATIENCE, settled).await.expect("nothing is settled");
     }
     store.cannot_settle.store(true, Ordering::Relaxed);
     assert_eq!(get("/").statuses(&server, 3).await, [200, 200, 429]);
@@ -180,7 +179,7 @@ async fn permits_go_back_to_where_they_were_taken() {
         let start = std::time::Instant::now();
         // A store that is far away gets them back in its own time.
         while asked.status(&server).await != 200 {
-            assert!(start.elapsed() < common::PATIENCE, "round {round}: a permit is lost");
+            assert!(start.elapsed() < crate::common::PATIENCE, "round {round}: a permit is lost");
         }
     }
 }

@@ -1,12 +1,11 @@
 //! The key file: keys that were handed out are believed, whoever brings them.
 
-mod common;
-
 use std::fs;
 use std::path::PathBuf;
 
-use common::{Server, get, rules_in};
 use dashpot_rules::RuleSet;
+
+use crate::common::{Server, get, rules_in};
 
 /// SHA-256 of `alice-key` and `bob-key`.
 const KEYS: &str = r#"

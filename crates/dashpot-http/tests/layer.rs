@@ -1,8 +1,6 @@
 //! The layer in other shapes than axum's: plain tower, hyper, gRPC, and servers that do not know who
 //! connected.
 
-mod common;
-
 use std::convert::Infallible;
 use std::future::Ready;
 use std::sync::Arc;
@@ -10,13 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use common::{limit, rules, store};
 use dashpot::MemoryStore;
 use dashpot_http::{AnyBody, Peer, RateLimit, RateLimitLayer, ResponseFuture};
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt, service_fn};
+
+use crate::common::{limit, rules, store};
 
 const BY_IP: &str = "[[rule]]\nname = 'r'\nby = ['ip']\nlimits = ['2/min']";
 
@@ -147,7 +146,8 @@ async fn a_unix_socket() {
             stream.read_to_string(&mut answer).await.unwrap();
             answer
         };
-        let answer = tokio::time::timeout(common::PATIENCE, asking).await.expect("no answer");
+        let answer =
+            tokio::time::timeout(crate::common::PATIENCE, asking).await.expect("no answer");
         assert!(answer.starts_with(expected), "{answer}");
     }
     server.abort();
@@ -177,9 +177,9 @@ async fn hyper() {
             tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
         }
     });
-    let server = common::Server::at(address, server);
-    assert_eq!(common::get("/").statuses(&server, 3).await, [200, 200, 429]);
-    assert_eq!(common::get("/").from("127.0.0.2").status(&server).await, 200);
+    let server = crate::common::Server::at(address, server);
+    assert_eq!(crate::common::get("/").statuses(&server, 3).await, [200, 200, 429]);
+    assert_eq!(crate::common::get("/").from("127.0.0.2").status(&server).await, 200);
 }
 
 async fn grpc(text: &str, content_type: &str) -> Response<Body> {

@@ -1,15 +1,14 @@
 //! Rules that are replaced while they are used: no request fails, and nothing is forgotten.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use common::{Server, get, limit, rules, store};
 use dashpot_rules::LiveRules;
 use tokio::task::JoinSet;
+
+use crate::common::{Server, get, limit, rules, store};
 
 async fn server(text: &str) -> (Server, LiveRules) {
     let live = LiveRules::new(rules(text));

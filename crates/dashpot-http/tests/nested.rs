@@ -1,12 +1,11 @@
 //! Layers within layers, and servers behind: who is nearest to the work is heard.
 
-mod common;
-
 use std::time::Duration;
 
 use axum::Router;
 use axum::response::IntoResponse;
-use common::{Answer, Server, get, limit, rules, store};
+
+use crate::common::{Answer, Server, get, limit, rules, store};
 
 const INNER: &str = "[[rule]]\nname = 'inner'\nlimits = ['2/min']";
 const OUTER: &str = "[[rule]]\nname = 'outer'\nlimits = ['4/h']";

@@ -1,7 +1,5 @@
 //! Requests in flight: a permit is held until the answer was sent, and never for longer.
 
-mod common;
-
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -10,9 +8,10 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::routing::get as route;
-use common::{Answer, PATIENCE, Server, ask, get, limit, rules, store};
 use http_body::Frame;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::common::{Answer, PATIENCE, Server, ask, get, limit, rules, store};
 
 const ONE_AT_A_TIME: &str = r#"
     [[rule]]

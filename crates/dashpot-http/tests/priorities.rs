@@ -1,8 +1,6 @@
 //! Priorities: some requests weigh more than others, and some are never limited.
 
-mod common;
-
-use common::{Server, get, rules};
+use crate::common::{Server, get, rules};
 
 const PRIORITIES: &str = r#"
     [[priority]]
@@ -27,7 +25,7 @@ const PRIORITIES: &str = r#"
 "#;
 
 /// How many of a hundred pass.
-async fn passed(server: &Server, asked: common::Ask) -> usize {
+async fn passed(server: &Server, asked: crate::common::Ask) -> usize {
     let statuses = asked.statuses(server, 100).await;
     statuses.into_iter().filter(|status| *status == 200).count()
 }

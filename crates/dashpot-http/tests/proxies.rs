@@ -1,8 +1,6 @@
 //! Behind a trusted proxy: the rightmost hop that is none of ours asks, and the proxy is believed.
 
-mod common;
-
-use common::{Server, get, rules};
+use crate::common::{Server, get, rules};
 
 /// Whoever connects from 127.0.0.0/8 is one of our proxies, and so is all of 10.0.0.0/8.
 fn trusted(more: &str) -> String {

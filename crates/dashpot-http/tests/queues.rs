@@ -1,17 +1,16 @@
 //! Queues: who waits in line is served in its turn. Time passes when nothing else happens.
 
-mod common;
-
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::Body;
-use common::{limit, rules, store};
 use http::{Request, Response};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt, service_fn};
+
+use crate::common::{limit, rules, store};
 
 type Served = Arc<Mutex<Vec<(u64, u64)>>>;
 type Limited = tower::util::BoxCloneService<Request<Body>, Response<()>, Infallible>;

@@ -1,18 +1,17 @@
 //! Layers on several machines and one Redis.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get as on_get;
-use common::{Answer, Server, get, rules};
 use dashpot_http::RateLimitLayer;
 use dashpot_redis::RedisStore;
 use dashpot_testkit::RedisServer;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+
+use crate::common::{Answer, Server, get, rules};
 
 const PATIENCE: Duration = Duration::from_secs(8);
 

@@ -1,10 +1,9 @@
 //! Those who are refused whatever they have left, those who are never limited, and what a rule
 //! answers instead of 429.
 
-mod common;
-
-use common::{Server, ask, get, rules};
 use serde_json::json;
+
+use crate::common::{Server, ask, get, rules};
 
 #[tokio::test]
 async fn the_blocked_are_refused() {
@@ -142,7 +141,7 @@ async fn who_is_refused_for_a_missing_fact_pays_nothing() {
     assert_eq!(get("/").line("x-team", "red").statuses(&server, 2).await, [200, 200]);
 }
 
-async fn denied(on_deny: &str) -> common::Answer {
+async fn denied(on_deny: &str) -> crate::common::Answer {
     let text = format!("[[rule]]\nname = 'r'\nlimits = ['1/min']\non_deny = {{ {on_deny} }}");
     let server = Server::limited(rules(&text)).await;
     assert_eq!(get("/").status(&server).await, 200);

@@ -1,12 +1,11 @@
 //! What callers are told: how they stand, and when to come back.
 
-mod common;
-
 use std::time::Duration;
 
 use axum::Router;
-use common::{Server, ask, get, limit, post, rules, store};
 use serde_json::json;
+
+use crate::common::{Server, ask, get, limit, post, rules, store};
 
 /// A server whose time is told by the clock.
 async fn timed(text: &str) -> (Server, dashpot::ManualClock) {
@@ -145,13 +144,13 @@ async fn a_denial_does_not_end_the_connection() {
     let (server, clock) = timed("[[rule]]\nname = 'r'\nlimits = ['1/min']").await;
     let asked = get("/").line("connection", "keep-alive");
     let mut stream = asked.begin(&server).await;
-    assert_eq!(common::Answer::read(&mut stream, false).await.status, 200);
+    assert_eq!(crate::common::Answer::read(&mut stream, false).await.status, 200);
     for expected in [429, 429, 200] {
         if expected == 200 {
             clock.advance(Duration::from_secs(60));
         }
         stream.write_all(asked.head().as_bytes()).await.unwrap();
-        assert_eq!(common::Answer::read(&mut stream, false).await.status, expected);
+        assert_eq!(crate::common::Answer::read(&mut stream, false).await.status, expected);
     }
 }
 
@@ -222,7 +221,7 @@ async fn the_longest_wait_is_told() {
 
 #[tokio::test]
 async fn styles_are_those_that_are_asked_for() {
-    let now = common::START;
+    let now = crate::common::START;
     let names = ["ratelimit", "ratelimit-policy", "ratelimit-limit", "x-ratelimit-limit"];
     for (styles, expected) in [
         ("'ietf'", [Some(r#""r";r=1;t=30"#), Some(r#""r";q=2;w=60"#), None, None]),

@@ -1,10 +1,9 @@
 //! Trying rules out: in the shadow, and for a part of all callers.
 
-mod common;
-
 use axum::Router;
-use common::{Server, get, limit, rules, store};
 use dashpot_rules::LiveRules;
+
+use crate::common::{Server, get, limit, rules, store};
 
 /// A server and the rules it goes by, which know what they denied.
 async fn server(text: &str) -> (Server, LiveRules) {

@@ -1,7 +1,5 @@
 //! Charging by what came of it: failures only, or what it really cost.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,9 +8,10 @@ use axum::Router;
 use axum::extract::RawQuery;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use common::{Server, get, limit, rules, store};
 use dashpot::ManualClock;
 use dashpot_http::Used;
+
+use crate::common::{Server, get, limit, rules, store};
 
 /// Answers as the query says: `status=401`, `header=12` and `used=12` are what it cost.
 async fn as_told(RawQuery(query): RawQuery) -> Response {

@@ -1,15 +1,12 @@
 //! Bodies that take their time: nobody is kept waiting for ever, and nobody gets around a limit by
 //! being slow. Time passes when nothing else happens.
 
-mod common;
-
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::{limit, rules, store};
 use http::{Request, Response};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
@@ -18,6 +15,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep};
 use tower::util::BoxCloneService;
 use tower::{Layer, Service, ServiceExt, service_fn};
+
+use crate::common::{limit, rules, store};
 
 /// A body that comes as it is fed. Its end is said, too: a feeder that goes is a caller that went.
 struct Fed(UnboundedReceiver<Option<Bytes>>);

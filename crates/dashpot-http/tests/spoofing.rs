@@ -1,8 +1,6 @@
 //! The spoofing table: nobody is trusted, and nothing a caller says buys one more request.
 
-mod common;
-
-use common::{Ask, Server, ask, get, limit, rules};
+use crate::common::{Ask, Server, ask, get, limit, rules};
 
 /// Nobody is trusted, though it is known where a proxy would say who asks.
 const NOBODY_TRUSTED: &str = r#"
@@ -294,7 +292,7 @@ async fn a_method_in_lower_case_reaches_no_handler_of_the_method() {
 
     let text = "[[rule]]\nname = 'login'\nmatch.method = 'POST'\nby = ['ip']\nlimits = ['1/min']";
     let app = Router::new().route("/login", routing::post(async || "in"));
-    let app = app.layer(limit(rules(text), common::store().0));
+    let app = app.layer(limit(rules(text), crate::common::store().0));
     let server = Server::start(app).await;
     assert_eq!(ask("POST", "/login").statuses(&server, 2).await, [200, 429]);
     for method in ["post", "Post", "pOST"] {

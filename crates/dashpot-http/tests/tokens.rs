@@ -1,13 +1,12 @@
 //! Tokens: who signed them is believed, and nobody else.
 #![cfg(feature = "jwt")]
 
-mod common;
-
 use std::fs;
 use std::path::PathBuf;
 
-use common::{Server, get, rules_in};
 use dashpot_rules::RuleSet;
+
+use crate::common::{Server, get, rules_in};
 
 // Signed once, with this secret, and good until 2100.
 const SECRET: &str = "0123456789abcdef0123456789abcdef";

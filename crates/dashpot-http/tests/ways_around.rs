@@ -1,7 +1,5 @@
 //! Ways around a limit that somebody once found.
 
-mod common;
-
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +7,6 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::routing::get as route;
-use common::{Server, get, limit, post, rules, store};
 use dashpot::{
     Check, Cost, Decision, Key, KeyOperation, MemoryStore, Policy, Reservation, Store, StoreError,
     Timestamp,
@@ -17,6 +14,8 @@ use dashpot::{
 use dashpot_http::{Facts, HttpDescriptor, Peer, RateLimitLayer};
 use http::{Request, Response};
 use tower::{Layer, ServiceExt, service_fn};
+
+use crate::common::{Server, get, limit, post, rules, store};
 
 async fn served(text: &str, app: Router) -> Server {
     Server::start(app.layer(limit(rules(text), store().0))).await
@@ -147,7 +146,7 @@ async fn who_is_over_a_limit_cannot_make_us_wait_for_a_body() {
     let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let head = "POST /login HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n";
     tokio::io::AsyncWriteExt::write_all(&mut stream, head.as_bytes()).await.unwrap();
-    let answer = common::Answer::read_head(&mut stream);
+    let answer = crate::common::Answer::read_head(&mut stream);
     let answer = tokio::time::timeout(Duration::from_secs(5), answer).await.expect("at once");
     assert_eq!(answer.status, 429);
     // And it was not charged for it.

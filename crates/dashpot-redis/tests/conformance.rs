@@ -1,13 +1,11 @@
 //! What every store owes its callers, on Redis.
 
-#[path = "support/subject.rs"]
-mod subject;
-
 use std::time::Duration;
 
 use dashpot_redis::RedisStore;
 use dashpot_testkit::{RedisServer, conformance};
-use subject::{On, run};
+
+use crate::support::subject::{On, run};
 
 fn redis() -> On<RedisServer> {
     let server = RedisServer::start();

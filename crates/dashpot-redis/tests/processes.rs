@@ -1,17 +1,15 @@
 //! One limit for several processes: real ones, started from this very program.
 
-#[path = "support/calm.rs"]
-mod calm;
-
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use calm::calmly;
 use dashpot::{Algorithm, Check, Key, KeyOperation, Policy, Store, Window};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::{RedisServer, limit};
+
+use crate::support::calm::calmly;
 
 const URL: &str = "DASHPOT_TEST_URL";
 const LEASE: Duration = Duration::from_secs(2);
@@ -28,7 +26,7 @@ struct Instance {
 impl Instance {
     fn start(server: &RedisServer) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--ignored", "--exact", "--nocapture", "an_instance"]);
+        command.args(["--ignored", "--exact", "--nocapture", "processes::an_instance"]);
         command.env(URL, server.url()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let (orders, answers) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());

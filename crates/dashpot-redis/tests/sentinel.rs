@@ -1,18 +1,14 @@
 //! On a master that sentinels watch over.
 
-#[path = "support/calm.rs"]
-mod calm;
-#[path = "support/load.rs"]
-mod load;
-
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use calm::calmly;
 use dashpot::{Algorithm, Check, Store, Window};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::{RedisSentinels, RedisServer, limit};
-use load::{Asks, Call, Load, admitted, slowest, unanswered};
+
+use crate::support::calm::calmly;
+use crate::support::load::{Asks, Call, Load, admitted, slowest, unanswered};
 
 const DEADLINE: Duration = Duration::from_millis(300);
 /// What a busy machine may add to that.

@@ -1,24 +1,17 @@
 //! On several servers that know nothing of each other.
 
-#[path = "support/apart.rs"]
-mod apart;
-#[path = "support/calm.rs"]
-mod calm;
-#[path = "support/load.rs"]
-mod load;
-#[path = "support/subject.rs"]
-mod subject;
-
 use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use calm::calmly;
 use dashpot::{Algorithm, Check, Policy, Store, Window};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::{RedisServer, conformance, limit};
-use load::{Asks, Load, admitted, slowest, unanswered};
-use subject::{On, run};
+
+use crate::support::apart;
+use crate::support::calm::calmly;
+use crate::support::load::{Asks, Load, admitted, slowest, unanswered};
+use crate::support::subject::{On, run};
 
 const PATIENT: Duration = Duration::from_secs(10);
 const KEYS: usize = 3000;

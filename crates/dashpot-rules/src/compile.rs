@@ -12,14 +12,15 @@ use limits::Names;
 
 use crate::advice::advise;
 use crate::config::{
-    Config, HeaderText, HeadersSection, MatchSection, MemorySection, PrioritySection, StoreSection,
+    Config, HeaderText, HeadersSection, MatchSection, MemorySection, PrioritySection, ServeSection,
+    StoreSection,
 };
 use crate::live::Seen;
 use crate::matching::{Condition, Index, Methods, Wanted};
 use crate::problem::{Problems, RuleErrors};
 use crate::read::{List, Map};
 use crate::rule::Priority;
-use crate::set::{MemorySettings, RuleSet, StoreSettings};
+use crate::set::{MemorySettings, RuleSet, ServeSettings, StoreSettings};
 use crate::source::{Source, Span, Written};
 use crate::{Fact, Headers, ParseFactError};
 
@@ -88,6 +89,7 @@ impl Compiler<'_> {
             headers: self.headers(config.headers.as_ref()),
             store,
             memory: self.memory(config.memory.as_ref()),
+            serve: self.serve(config.serve.as_ref()),
             advice: Vec::new(),
             files: Vec::new(),
         };
@@ -151,6 +153,22 @@ impl Compiler<'_> {
             settings.max_keys = usize::try_from(max_keys.value).ok();
         }
         settings.state_file = section.state_file.as_ref().map(|file| self.path(&file.value));
+        settings
+    }
+
+    fn serve(&mut self, section: Option<&Written<ServeSection>>) -> ServeSettings {
+        let mut settings = ServeSettings::default();
+        let Some(Written { value: section, .. }) = section else { return settings };
+        settings.listen = section.listen.as_ref().map(|listen| listen.value);
+        let path = |file: &Option<Written<String>>| Some(self.path(&file.as_ref()?.value));
+        settings.tls_certificate = path(&section.tls_certificate);
+        settings.tls_key = path(&section.tls_key);
+        settings.admin_token_file = path(&section.admin_token_file);
+        match (&section.tls_certificate, &section.tls_key) {
+            (Some(one), None) => self.error(&one.span, "a certificate needs its `tls_key`"),
+            (None, Some(one)) => self.error(&one.span, "a key needs its `tls_certificate`"),
+            _ => {}
+        }
         settings
     }
 

@@ -2,7 +2,7 @@
 
 mod alternatives;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ section! {
         store: StoreSection,
         /// The store in memory.
         memory: MemorySection,
+        /// How `dashpot serve` listens.
+        serve: ServeSection,
         /// How a request becomes facts, and whom to believe.
         identity: IdentitySection,
         /// How a decision is told to the caller.
@@ -60,6 +62,18 @@ section! {
         max_keys: u64,
         /// The file in which counts outlive a restart.
         state_file: String,
+    }
+
+    /// How `dashpot serve` listens. Its flags say otherwise if they are given.
+    ServeSection requires [] {
+        /// Where to listen, as in `127.0.0.1:8080`.
+        listen: SocketAddr,
+        /// The file with the certificate and those it is signed by (PEM): then HTTPS is served.
+        tls_certificate: String,
+        /// The file with the certificate's private key (PEM).
+        tls_key: String,
+        /// The file with the token that administrators show.
+        admin_token_file: String,
     }
 
     /// How a request becomes facts, and whom to believe. Nobody, unless told otherwise.
@@ -228,6 +242,7 @@ texts! {
     Quota, "a limit, as in \"100/min\"", "100/min", "10/s burst 20", "5/5min", "unlimited";
     Fact, "a fact, as in \"ip\"", "ip", "user", "header:x-api-key", "json:email";
     Alternatives, "a fact, as in \"ip\"", "ip", "api_key | user | ip", "json:email";
+    SocketAddr, "an address and a port, as in \"127.0.0.1:8080\"", "127.0.0.1:8080", "[::1]:8080";
     IpNet, "a network, as in \"10.0.0.0/8\"", "10.0.0.0/8", "2001:db8::/32";
     Zone, "a time zone, as in \"Europe/Berlin\"", "UTC", "Europe/Berlin";
     NameText, "a name", "api", "login-ip";
@@ -252,6 +267,15 @@ pub(crate) struct Wrong(pub(crate) String);
 impl Mistake for Wrong {
     fn tell(&self, _: &str, span: &Span, reader: &mut Reader<'_>) {
         reader.problems.error(span, self.0.clone());
+    }
+}
+
+impl Mistake for std::net::AddrParseError {
+    fn tell(&self, text: &str, span: &Span, reader: &mut Reader<'_>) {
+        let found = reader.problems.error(span, format!("`{text}` is not an address and a port"));
+        found.hint(
+            "write it as in \"127.0.0.1:8080\" or \"[::1]:8080\"; \"0.0.0.0:8080\" is everybody",
+        );
     }
 }
 
@@ -340,6 +364,7 @@ impl Config {
             let mut once = Once { sources, problems };
             once.set(&mut whole.store, part.store, "[store]");
             once.set(&mut whole.memory, part.memory, "[memory]");
+            once.set(&mut whole.serve, part.serve, "[serve]");
             once.set(&mut whole.identity, part.identity, "[identity]");
             once.set(&mut whole.headers, part.headers, "[headers]");
             once.set(&mut whole.allow, part.allow, "[allow]");

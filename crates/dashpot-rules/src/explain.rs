@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use dashpot::Key;
+
 use crate::plan::Refusal;
 use crate::secret::presentable;
 use crate::weight::Weight;
@@ -86,7 +88,7 @@ impl Explanation {
             ExplainedRule {
                 name: rule.name.clone(),
                 matches: rule.condition.summary(),
-                key: ask.map(|ask| values(plan.key(ask).as_bytes())),
+                key: ask.map(|ask| key_values(plan.key(ask))),
                 policies: ask
                     .map(|ask| ask.policies.iter().map(ToString::to_string).collect())
                     .unwrap_or_default(),
@@ -112,8 +114,10 @@ fn show(value: &[u8]) -> String {
     value.escape_ascii().to_string()
 }
 
-/// A key's values, in pairs of name and value.
-fn values(mut key: &[u8]) -> Vec<String> {
+/// What a key that a rule has cut is made of: `ip=203.0.113.7`, and so on. Secrets are hashes.
+#[must_use]
+pub fn key_values(key: Key<'_>) -> Vec<String> {
+    let mut key = key.as_bytes();
     let mut parts = Vec::new();
     while let Some((part, rest)) = next_value(key) {
         parts.push(show(part));

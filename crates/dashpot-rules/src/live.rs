@@ -70,6 +70,20 @@ impl LiveRules {
         Reload { generation, changes }
     }
 
+    /// Reads a file or directory now, and goes on with what it says.
+    ///
+    /// # Errors
+    /// If it cannot be read, is wrong, or has no rules any more; then the last good rules stay.
+    pub fn reload(&self, path: impl AsRef<Path>) -> Result<Reload, LoadError> {
+        let path = path.as_ref();
+        let rules = RuleSet::load(path)?;
+        // That is how a file looks that was cut short.
+        if rules.rules.is_empty() && !self.current().rules.is_empty() {
+            return Err(LoadError::Emptied(path.to_owned()));
+        }
+        Ok(self.replace(rules))
+    }
+
     /// Loads rules from a file or directory, and again whenever something in it changes.
     ///
     /// Files are looked at twice a second, by their content: that works on every file system and
@@ -109,15 +123,16 @@ impl LiveRules {
                     last = now;
                     continue;
                 }
-                let loaded = RuleSet::load(&path).and_then(|rules| {
-                    // That is how a file looks that was cut short.
-                    let is_emptied = rules.rules.is_empty() && !watched.current().rules.is_empty();
-                    if is_emptied { Err(LoadError::Emptied(path.clone())) } else { Ok(rules) }
-                });
-                match loaded {
-                    Ok(rules) => {
-                        settled.clone_from(&rules.files);
-                        report(Ok(watched.replace(rules)));
+                // Somebody who did not wait for this has read them already.
+                if now == watched.current().files {
+                    settled.clone_from(&now);
+                    last = now;
+                    continue;
+                }
+                match watched.reload(&path) {
+                    Ok(reload) => {
+                        settled.clone_from(&watched.current().files);
+                        report(Ok(reload));
                     }
                     Err(error) => {
                         // Said once, until something is different.

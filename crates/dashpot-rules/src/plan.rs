@@ -22,6 +22,8 @@ pub struct Plan<'r> {
     pub(crate) asks: SmallVec<[Ask<'r>; 2]>,
     /// All keys, one after another.
     keys: KeyBuf,
+    /// What costs are multiplied by.
+    times: u64,
     /// Rules that only count, and would refuse a request that lacks what this one does.
     lacking: Vec<&'r Rule>,
 }
@@ -58,8 +60,13 @@ pub enum Refusal<'r> {
 impl<'r> Plan<'r> {
     pub(crate) fn new(selection: &Selection<'r>, request: &impl Descriptor) -> Self {
         let set = selection.set;
-        let mut plan =
-            Self { refusal: None, asks: SmallVec::new(), keys: KeyBuf::new(), lacking: Vec::new() };
+        let mut plan = Self {
+            refusal: None,
+            asks: SmallVec::new(),
+            keys: KeyBuf::new(),
+            times: 1,
+            lacking: Vec::new(),
+        };
         let path = selection.path.as_deref().unwrap_or_else(|| request.path());
         if let Some(fact) = set.block.find(request, path) {
             plan.refusal = Some(Refusal::Blocked(fact));
@@ -103,6 +110,30 @@ impl<'r> Plan<'r> {
         plan
     }
 
+    /// The same for so many requests at once; 0 only looks.
+    #[must_use]
+    pub const fn times(mut self, times: u64) -> Self {
+        self.times = times;
+        self
+    }
+
+    /// What each rule that is asked counts by, and its policies.
+    pub fn keys(&self) -> impl Iterator<Item = (&'r Rule, &'r [Policy], Key<'_>)> {
+        self.asks.iter().map(|ask| (ask.rule, &**ask.policies, self.key(ask)))
+    }
+
+    /// Whose limits were reached, and who it was, by their keys.
+    pub fn denied<'p>(
+        &'p self,
+        ruling: &'p Ruling<'_>,
+    ) -> impl Iterator<Item = (&'r Rule, Key<'p>)> {
+        let denied = |ask: &&Ask<'r>| {
+            let mut statuses = ruling.decision.iter().flat_map(Decision::denied);
+            ask.enforced && statuses.any(|status| ask.owns(status.policy()))
+        };
+        self.asks.iter().filter(denied).map(|ask| (ask.rule, self.key(ask)))
+    }
+
     /// The key a rule counts by.
     pub(crate) fn key(&self, ask: &Ask<'r>) -> Key<'_> {
         Key::new(self.keys.as_key().as_bytes().get(ask.key.clone()).unwrap_or_default())
@@ -131,8 +162,12 @@ impl<'r> Plan<'r> {
     }
 
     fn checks_of(&self, ask: &Ask<'r>) -> impl Iterator<Item = Check<'r, '_>> + use<'r, '_> {
-        let (key, cost) = (self.key(ask), ask.rule.cost);
+        let (key, cost) = (self.key(ask), self.cost(ask));
         ask.policies.iter().map(move |policy| Check::new(policy, key).cost(cost))
+    }
+
+    fn cost(&self, ask: &Ask<'r>) -> Cost {
+        Cost::new(ask.rule.cost.units().saturating_mul(self.times))
     }
 
     /// Asks: all that are enforced pass together, or none is charged; then those that only count.
@@ -251,6 +286,7 @@ impl<'r> Plan<'r> {
     fn conclude(&self, checks: &[Check<'r, '_>], local: bool, ruling: &mut Ruling<'r>) {
         let Some(decision) = &ruling.decision else { return };
         if decision.is_allowed() {
+            self.count_allowed(checks, decision);
             // Mostly there is nothing to remember.
             if self.asks.iter().any(|ask| ask.rule.settle != Settle::Never) {
                 for check in checks {
@@ -269,6 +305,25 @@ impl<'r> Plan<'r> {
             if ruling.refusal.is_none() || denier.is_some_and(mine) {
                 ruling.refusal = Some(Refusal::Limited(ask.rule));
             }
+        }
+    }
+
+    /// Counts for each rule that it let pass: statuses come as the checks do, rule by rule.
+    fn count_allowed(&self, checks: &[Check<'r, '_>], decision: &Decision<'_>) {
+        let mut rest = decision.statuses();
+        let mut checks = checks.iter().peekable();
+        for ask in self.asks.iter().filter(|ask| ask.enforced) {
+            let mut own = 0;
+            while own < ask.policies.len()
+                && checks.next_if(|check| ask.owns(check.policy)).is_some()
+            {
+                own += 1;
+            }
+            let Some((mine, others)) = rest.split_at_checked(own) else { return };
+            if own > 0 {
+                ask.rule.tally.allow(mine);
+            }
+            rest = others;
         }
     }
 
@@ -306,7 +361,7 @@ impl<'r> Plan<'r> {
             wholes.extend(ask.policies.iter());
             let key = self.key(ask);
             let parts = ask.policies.part(instances).iter();
-            checks.extend(parts.map(|part| Check::new(part, key).cost(ask.rule.cost)));
+            checks.extend(parts.map(|part| Check::new(part, key).cost(self.cost(ask))));
         }
         if checks.is_empty() {
             return;
@@ -343,6 +398,7 @@ impl<'r> Plan<'r> {
             let checks: SmallVec<[Check<'r, '_>; 4]> = self.checks_of(ask).collect();
             match store.decide(&checks).await {
                 Ok(decision) if decision.is_allowed() => {
+                    ask.rule.tally.allow(decision.statuses());
                     let mut pending = Vec::new();
                     for check in &checks {
                         self.remember(check, &decision, false, &mut pending);

@@ -1,7 +1,6 @@
 //! What a rule means.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use dashpot::{Algorithm, Cost, KeyBuf, Policy, PolicyError, Quota, Zone};
@@ -10,6 +9,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::matching::{Condition, PathPattern};
 use crate::secret::shown;
 use crate::share::Policies;
+use crate::tally::Tally;
 use crate::weight::Weight;
 use crate::{Descriptor, Fact, OnDeny};
 
@@ -112,46 +112,6 @@ impl Tier {
             // What cannot be built with this weight is found when the file is read.
             self.limits.iter().filter_map(|limit| limit.weighed(priority).build().ok()).collect()
         })
-    }
-}
-
-/// What came of a rule since it was loaded, carried over when it is loaded again.
-#[derive(Debug, Default)]
-pub struct Tally {
-    denied: AtomicU64,
-    would_have_denied: AtomicU64,
-    degraded: AtomicU64,
-}
-
-impl Tally {
-    /// How many requests it denied.
-    #[must_use]
-    pub fn denied(&self) -> u64 {
-        self.denied.load(Ordering::Relaxed)
-    }
-
-    /// How many it would have denied, were it enforced.
-    #[must_use]
-    pub fn would_have_denied(&self) -> u64 {
-        self.would_have_denied.load(Ordering::Relaxed)
-    }
-
-    /// How many requests it went without the store for.
-    #[must_use]
-    pub fn degraded(&self) -> u64 {
-        self.degraded.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn go_without(&self) {
-        self.degraded.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn deny(&self) {
-        self.denied.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn would_deny(&self) {
-        self.would_have_denied.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -48,6 +49,7 @@ pub struct RuleSet {
     pub(crate) headers: Headers,
     pub(crate) store: StoreSettings,
     pub(crate) memory: MemorySettings,
+    pub(crate) serve: ServeSettings,
     pub(crate) advice: Vec<Problem>,
     /// The files it was read from, key files included.
     pub(crate) files: Vec<Seen>,
@@ -86,6 +88,20 @@ pub struct MemorySettings {
     pub max_keys: Option<usize>,
     /// The file in which counts outlive a restart.
     pub state_file: Option<PathBuf>,
+}
+
+/// How the service listens: what `[serve]` says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServeSettings {
+    /// Where.
+    pub listen: Option<SocketAddr>,
+    /// The file with the certificate, if HTTPS is served.
+    pub tls_certificate: Option<PathBuf>,
+    /// The file with its private key.
+    pub tls_key: Option<PathBuf>,
+    /// The file with the token that administrators show.
+    pub admin_token_file: Option<PathBuf>,
 }
 
 impl RuleSet {
@@ -149,6 +165,12 @@ impl RuleSet {
     #[must_use]
     pub const fn memory(&self) -> &MemorySettings {
         &self.memory
+    }
+
+    /// How the service listens.
+    #[must_use]
+    pub const fn serve(&self) -> &ServeSettings {
+        &self.serve
     }
 
     /// What is probably not meant as it is written.

@@ -109,8 +109,9 @@ impl Rule {
         self.by.iter().map(alternatives).collect::<Vec<_>>().join(" and ")
     }
 
-    /// What it says, item by item.
-    pub(crate) fn summary(&self) -> Vec<(&'static str, String)> {
+    /// What it says in words, item by item: what it matches, by what it counts, and so on.
+    #[must_use]
+    pub fn summary(&self) -> Vec<(&'static str, String)> {
         let mut items = vec![("match", self.condition.summary()), ("by", self.by_summary())];
         let limits = self.tiers.iter().map(|tier| match &tier.name {
             Some(name) => format!("{name}: {}", tier.summary()),

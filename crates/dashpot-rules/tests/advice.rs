@@ -1,10 +1,8 @@
 //! What people regret later is pointed out before: each pitfall, and the nearest file without it.
 
-#[path = "common/temp_dir.rs"]
-mod temp_dir;
-
 use dashpot_rules::{RuleSet, Severity, Source};
-use temp_dir::TempDir;
+
+use crate::common::temp_dir::TempDir;
 
 /// The advice on a file that is none but advised on.
 fn advice(file: &str) -> Vec<String> {

@@ -1,8 +1,5 @@
 //! Rules that are read again: every way of replacing a file, and never a moment without rules.
 
-#[path = "common/temp_dir.rs"]
-mod temp_dir;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +11,8 @@ use dashpot::MemoryStore;
 use dashpot_rules::{Facts, LiveRules, LoadError, Reload, RuleSet, Watch, diff};
 use dashpot_testkit::block_on;
 use insta::assert_snapshot;
-use temp_dir::TempDir;
+
+use crate::common::temp_dir::TempDir;
 
 const EVERY: Duration = Duration::from_millis(20);
 

@@ -1,58 +1,132 @@
 //! A decision as JSON.
 
-use std::time::Duration;
-
 use dashpot::{Decision, Outcome, PolicyStatus};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A decision as JSON; durations in seconds.
-#[derive(Debug, Serialize)]
+use crate::seconds::seconds;
+
+/// How a question was answered. Durations are seconds.
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Answer<'a> {
-    outcome: &'static str,
-    delay: f64,
-    policies: Vec<PolicyAnswer<'a>>,
+    /// Whether it may be done.
+    pub(crate) outcome: OutcomeWord,
+    /// How long to wait before doing it: a queue's delay.
+    pub(crate) delay: f64,
+    /// How each limit stands.
+    pub(crate) policies: Vec<PolicyAnswer<'a>>,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<Reason>,
+    /// The rule that denied it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rule: Option<&'a str>,
+    /// Whether the store did not answer, and this was decided without it.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) degraded: bool,
+    /// What to settle with, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reservation: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
-struct PolicyAnswer<'a> {
+/// How one limit stands.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PolicyAnswer<'a> {
+    /// Its name; a limit made up on the spot goes by its key.
     policy: &'a str,
-    outcome: &'static str,
+    /// What it says.
+    outcome: OutcomeWord,
+    /// What it allows.
     limit: u64,
+    /// What is left of that.
     remaining: u64,
+    /// Until all of it is back.
     reset_after: f64,
-    /// Absent if there is no wait after which it would pass.
+    /// Until the same would be allowed; nothing if it was, or no wait would do.
     retry_after: Option<f64>,
 }
 
+/// What a limit says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OutcomeWord {
+    Allow,
+    Deny,
+}
+
+/// Why something is denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Reason {
+    /// A limit is reached.
+    Limited,
+    /// It is on a block list.
+    Blocked,
+    /// It lacks a fact that a rule insists on.
+    Absent,
+    /// The store does not answer, and nothing is let pass without it.
+    Unavailable,
+}
+
 impl<'a> Answer<'a> {
-    /// The answer to a check that somebody made up on the spot: its policy goes by its key.
-    pub(crate) fn new(decision: &Decision<'_>, key: &'a str) -> Self {
-        let policies = decision.statuses().iter();
+    /// An answer without limits.
+    pub(crate) const fn bare(outcome: OutcomeWord) -> Self {
         Self {
-            outcome: outcome(decision.outcome()),
-            delay: decision.delay().as_secs_f64(),
-            policies: policies.map(|status| PolicyAnswer::new(status, key)).collect(),
+            outcome,
+            delay: 0.0,
+            policies: Vec::new(),
+            reason: None,
+            rule: None,
+            degraded: false,
+            reservation: None,
+        }
+    }
+
+    /// What a store decided, each status by the name it goes by.
+    pub(crate) fn of(decision: &Decision<'_>, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let statuses = decision.statuses().iter().zip(names);
+        Self {
+            delay: seconds(decision.delay()),
+            policies: statuses.map(|(status, name)| PolicyAnswer::new(status, name)).collect(),
+            reason: (!decision.is_allowed()).then_some(Reason::Limited),
+            degraded: decision.is_degraded(),
+            ..Self::bare(decision.outcome().into())
         }
     }
 }
 
 impl<'a> PolicyAnswer<'a> {
-    fn new(status: &PolicyStatus<'_>, policy: &'a str) -> Self {
+    pub(crate) fn new(status: &PolicyStatus<'_>, policy: &'a str) -> Self {
         Self {
             policy,
-            outcome: outcome(status.outcome()),
+            outcome: status.outcome().into(),
             limit: status.limit(),
             remaining: status.remaining(),
-            reset_after: status.reset_after().as_secs_f64(),
-            retry_after: status.retry_after().as_ref().map(Duration::as_secs_f64),
+            reset_after: seconds(status.reset_after()),
+            retry_after: status.retry_after().map(seconds),
         }
     }
 }
 
-/// The word for an outcome.
-pub(crate) fn outcome(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Allow => "allow",
-        Outcome::Deny => "deny",
+impl OutcomeWord {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+        }
     }
+}
+
+impl From<Outcome> for OutcomeWord {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Allow => Self::Allow,
+            Outcome::Deny => Self::Deny,
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_false(truth: &bool) -> bool {
+    !*truth
 }

@@ -78,7 +78,7 @@ fn ask(
             *outcome = Outcome::Deny;
         }
         if args.json {
-            serde_json::to_writer(&mut *out, &Answer::new(&decision, &args.limit.key))?;
+            serde_json::to_writer(&mut *out, &Answer::of(&decision, [args.limit.key.as_str()]))?;
             writeln!(out)?;
         } else {
             table::row(out, number, &decision)?;

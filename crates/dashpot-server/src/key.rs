@@ -89,7 +89,7 @@ fn tell(
     out: &mut impl Write,
 ) -> io::Result<()> {
     if one.json {
-        serde_json::to_writer(&mut *out, &Answer::new(decision, &one.limit.key))?;
+        serde_json::to_writer(&mut *out, &Answer::of(decision, [one.limit.key.as_str()]))?;
         writeln!(out)?;
     } else {
         table::heading(out, policy, &one.limit.key)?;

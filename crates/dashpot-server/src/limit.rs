@@ -162,3 +162,8 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let window = quota.window().filter(|_| quota.explicit_burst().is_none());
     window.map(|window| window.length()).ok_or_else(|| "write a time, as in `10min`".to_owned())
 }
+
+/// Reads a time that may be none: `0`, or as [`time`] does.
+pub(crate) fn time_or_none(text: &str) -> Result<Duration, String> {
+    if matches!(text, "0" | "0s") { Ok(Duration::ZERO) } else { time(text) }
+}

@@ -15,6 +15,8 @@ mod check;
 mod key;
 mod limit;
 mod rules;
+mod seconds;
+mod serve;
 mod table;
 
 use std::process::ExitCode;
@@ -31,6 +33,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Serve(serve::Args),
     Check(check::Args),
     Key(key::Args),
     Rules(rules::Args),
@@ -53,6 +56,7 @@ enum Exit {
 
 fn main() -> ExitCode {
     let exit = match Cli::parse().command {
+        Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Rules(args) => rules::run(&args),

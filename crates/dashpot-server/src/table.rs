@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dashpot::{Decision, Policy};
 
-use crate::answer::outcome;
+use crate::answer::OutcomeWord;
 
 pub(crate) fn heading(out: &mut impl Write, policy: &Policy, key: &str) -> io::Result<()> {
     writeln!(out, "{}, {}, key {key:?}\n", policy.quota(), policy.algorithm())?;
@@ -23,7 +23,7 @@ pub(crate) fn row(out: &mut impl Write, number: u64, decision: &Decision<'_>) ->
         writeln!(
             out,
             "{number:>4}  {:<7}  {:>9}  {:>11}  {retry_after:>11}  {delay:>5}",
-            outcome(status.outcome()),
+            OutcomeWord::from(status.outcome()).as_str(),
             status.remaining(),
             human(status.reset_after()),
         )?;

@@ -124,7 +124,7 @@ fn it_dies_even_if_nothing_is_dropped() {
     let place = std::env::temp_dir().join(format!("dashpot-aborting-{}", std::process::id()));
     std::fs::create_dir(&place).unwrap();
     let mut other = Command::new(std::env::current_exe().unwrap());
-    other.args(["--exact", "aborting", "--nocapture"]);
+    other.args(["--exact", "redis::aborting", "--nocapture"]);
     other.env("DASHPOT_ABORT", "1").env("TMPDIR", &place);
     let output = String::from_utf8(other.output().unwrap().stdout).unwrap();
     let process = output.split_once("process ").unwrap().1.lines().next().unwrap();

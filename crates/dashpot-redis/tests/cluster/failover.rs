@@ -7,9 +7,9 @@ use dashpot::{Algorithm, Window};
 use dashpot_testkit::limit;
 use dashpot_testkit::redis::slot;
 
-use crate::calm::calmly;
-use crate::load::{Asks, Load, admitted, slowest, unanswered};
-use crate::{callers_in, cluster_and_store};
+use super::{callers_in, cluster_and_store};
+use crate::support::calm::calmly;
+use crate::support::load::{Asks, Load, admitted, slowest, unanswered};
 
 const DEADLINE: Duration = Duration::from_millis(300);
 /// What a busy machine may add to that.

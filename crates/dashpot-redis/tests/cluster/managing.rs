@@ -6,7 +6,7 @@ use dashpot::{Algorithm, Check, Key, KeyOperation, Policy, Store, Window};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::{RedisCluster, limit};
 
-use crate::PATIENT;
+use super::PATIENT;
 
 const CALLERS: usize = 40;
 

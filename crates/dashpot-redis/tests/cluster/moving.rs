@@ -8,9 +8,9 @@ use dashpot_redis::RedisStore;
 use dashpot_testkit::redis::slot;
 use dashpot_testkit::{RedisCluster, limit};
 
-use crate::calm::calmly;
-use crate::load::{Asks, Call, Load, admitted, slowest, unanswered};
-use crate::{callers_in, cluster_and_store};
+use super::{callers_in, cluster_and_store};
+use crate::support::calm::calmly;
+use crate::support::load::{Asks, Call, Load, admitted, slowest, unanswered};
 
 const DEADLINE: Duration = Duration::from_secs(1);
 const LIMIT: u64 = 400;

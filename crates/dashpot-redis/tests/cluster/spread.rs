@@ -6,7 +6,7 @@ use dashpot::{Algorithm, Check, Store, Window};
 use dashpot_testkit::limit;
 use dashpot_testkit::redis::slot;
 
-use crate::{PATIENT, cluster_and_store};
+use super::{PATIENT, cluster_and_store};
 
 const KEYS: usize = 10_000;
 const TASKS: usize = 50;

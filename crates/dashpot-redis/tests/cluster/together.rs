@@ -5,7 +5,8 @@ use dashpot_redis::RedisStore;
 use dashpot_testkit::redis::slot;
 use dashpot_testkit::{RedisCluster, limit};
 
-use crate::{PATIENT, apart, callers_in, cluster_and_store};
+use super::{PATIENT, callers_in, cluster_and_store};
+use crate::support::apart;
 
 /// How many scripts the nodes were asked to run.
 fn scripts_run(cluster: &RedisCluster) -> u64 {

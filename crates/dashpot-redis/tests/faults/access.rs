@@ -6,7 +6,7 @@ use dashpot::{Algorithm, Window};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::RedisServer;
 
-use crate::common::{
+use super::common::{
     GENEROUS, PATIENT, allowed, ask, complaint, daily, left, millis, no_key_stays, plenty, policy,
     run, started, told, until, until_answered,
 };

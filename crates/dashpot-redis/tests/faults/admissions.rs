@@ -6,8 +6,8 @@ use dashpot::{Algorithm, Check, Policy, Store};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::Fault;
 
-use crate::common::{DEADLINE, PATIENT, Rig, daily, millis, run};
-use crate::load::{Call, Load, Pattern, Seen};
+use super::common::{DEADLINE, PATIENT, Rig, daily, millis, run};
+use super::load::{Call, Load, Pattern, Seen};
 
 const LIMIT: usize = 500;
 

@@ -6,7 +6,7 @@ use dashpot::{Algorithm, Check, Policy, Store};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::{Fault, Proxy, RedisServer};
 
-use crate::common::{
+use super::common::{
     DEADLINE, GENEROUS, PATIENT, ask, daily, millis, no_key_stays, run, started, until,
 };
 

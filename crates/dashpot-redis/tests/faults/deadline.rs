@@ -8,8 +8,8 @@ use dashpot::{Check, Cost, KeyOperation, Store};
 use dashpot_testkit::Fault;
 use tokio::task::JoinHandle;
 
-use crate::common::{DEADLINE, GENEROUS, Rig, millis, plenty, run, until_answered};
-use crate::load::{Load, Pattern, Seen, Spread};
+use super::common::{DEADLINE, GENEROUS, Rig, millis, plenty, run, until_answered};
+use super::load::{Load, Pattern, Seen, Spread};
 
 /// A hundred callers at once.
 const CALLERS: Pattern = Pattern { callers: 100, pause: millis(10), is_shared: false };

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use dashpot::{Algorithm, Check, Cost, Key, KeyOperation, Store};
 use dashpot_redis::RedisStore;
 
-use crate::common::{
+use super::common::{
     PATIENT, Rig, allowed, ask, calls_of, daily, denied, manage, millis, run, started,
 };
-use crate::load::{Load, Pattern, Seen};
+use super::load::{Load, Pattern, Seen};
 
 #[test]
 fn denials_by_the_thousand_are_no_errors() {
@@ -162,7 +162,7 @@ fn what_is_small_enough_is_counted_beside_what_was_too_much() {
             assert_eq!([take(1).await, take(1).await, take(1).await], [true, true, false]);
             assert!(!take(5).await && !take(1).await, "{policy:?}");
             let fresh = started(RedisStore::builder(rig.server.url()).deadline(PATIENT)).await;
-            assert_eq!(crate::common::left(&fresh, policy, "alice").await, 0, "{policy:?}");
+            assert_eq!(super::common::left(&fresh, policy, "alice").await, 0, "{policy:?}");
         }
         rig.is_clean();
     });

@@ -3,7 +3,7 @@
 use dashpot_redis::RedisStore;
 use dashpot_testkit::{Fault, RedisServer};
 
-use crate::common::{
+use super::common::{
     DEADLINE, PATIENT, Rig, allowed, ask, millis, plenty, run, started, until, until_answered,
 };
 

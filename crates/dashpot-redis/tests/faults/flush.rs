@@ -3,7 +3,7 @@
 use dashpot::{Algorithm, Check, Cost, KeyOperation, Store, Window};
 use dashpot_testkit::RedisServer;
 
-use crate::common::{
+use super::common::{
     PATIENT, Rig, allowed, daily, left, manage, millis, policy, run, until_answered,
 };
 

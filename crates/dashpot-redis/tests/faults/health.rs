@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use dashpot_redis::{RedisStore, ServerHealth};
 use dashpot_testkit::{Fault, Proxy, RedisServer};
 
-use crate::common::{
+use super::common::{
     DEADLINE, Rig, allowed, ask, millis, plenty, run, started, told, until_answered,
 };
 

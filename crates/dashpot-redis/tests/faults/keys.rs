@@ -7,7 +7,7 @@ use dashpot_redis::RedisStore;
 use dashpot_testkit::RedisServer;
 use dashpot_testkit::redis::Reply;
 
-use crate::common::{
+use super::common::{
     PATIENT, Rig, ask, daily, denied, left, manage, millis, no_key_stays, policy, run, started,
     until,
 };

@@ -8,7 +8,7 @@ use dashpot::{Check, Policy, Store};
 use dashpot_redis::RedisStore;
 use tokio::task::JoinHandle;
 
-use crate::common::told;
+use super::common::told;
 
 /// What a caller sees.
 #[derive(Clone, Debug, PartialEq, Eq)]

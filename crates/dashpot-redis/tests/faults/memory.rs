@@ -7,11 +7,11 @@ use dashpot_redis::RedisStore;
 use dashpot_testkit::RedisServer;
 use dashpot_testkit::redis::Reply;
 
-use crate::common::{
+use super::common::{
     GENEROUS, PATIENT, allowed, ask, daily, left, millis, no_key_stays, run, started, told,
     until_answered,
 };
-use crate::load::{Load, Pattern, Seen};
+use super::load::{Load, Pattern, Seen};
 
 /// Fills it with what is not ours until it takes no more, and a while after it would again: what it
 /// needs for its clients comes and goes.

@@ -8,11 +8,11 @@ use dashpot::{Algorithm, KeyOperation};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::RedisServer;
 
-use crate::common::{
+use super::common::{
     DEADLINE, GENEROUS, PATIENT, Rig, allowed, ask, daily, left, manage, millis, plenty, run,
     started, told, until_answered,
 };
-use crate::load::{Load, Pattern, Seen};
+use super::load::{Load, Pattern, Seen};
 
 const CALLERS: Pattern = Pattern { callers: 64, pause: millis(5), is_shared: false };
 

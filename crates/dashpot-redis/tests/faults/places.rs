@@ -4,7 +4,7 @@ use dashpot::{Algorithm, KeyOperation};
 use dashpot_redis::{RedisStore, UrlError};
 use dashpot_testkit::RedisServer;
 
-use crate::common::{
+use super::common::{
     PATIENT, allowed, ask, daily, denied, left, manage, millis, no_key_stays, plenty, run, started,
     until_answered,
 };

@@ -6,10 +6,10 @@ use dashpot::{Algorithm, Window};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::{Fault, Proxy, RedisServer};
 
-use crate::common::{
+use super::common::{
     DEADLINE, PATIENT, Rig, allowed, ask, millis, plenty, policy, run, until_answered,
 };
-use crate::load::{Load, Pattern};
+use super::load::{Load, Pattern};
 
 const CALLERS: Pattern = Pattern { callers: 64, pause: millis(20), is_shared: false };
 

@@ -8,7 +8,7 @@ use dashpot_redis::{RedisStore, UrlError};
 use dashpot_testkit::RedisServer;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
-use crate::common::{
+use super::common::{
     PATIENT, allowed, ask, complaint, millis, no_key_stays, plenty, run, until_answered,
 };
 

@@ -6,7 +6,7 @@ use dashpot::{Algorithm, Check, Cost, Policy, Store};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::{Fault, Proxy, RedisServer};
 
-use crate::{policy, ready, sleep, url, with};
+use super::{policy, ready, sleep, url, with};
 
 /// A key on each of two servers: names found by trying.
 async fn apart(store: &RedisStore, servers: [&RedisServer; 2], api: &Policy) -> [String; 2] {

@@ -6,7 +6,7 @@ use dashpot::{Algorithm, Check, Cost, Key, KeyOperation, Reservation, Store, Tim
 use dashpot_redis::RedisStore;
 use dashpot_testkit::RedisServer;
 
-use crate::{policy, ready, sleep, with};
+use super::{policy, ready, sleep, with};
 
 #[test]
 fn a_url_error_tells_no_password() {

@@ -6,7 +6,7 @@ use dashpot::{Algorithm, Check, Cost, Key, Reservation, Store};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::{Fault, Proxy, RedisServer};
 
-use crate::{policy, ready, sleep, url, with};
+use super::{policy, ready, sleep, url, with};
 
 /// The layer tries once, and drops the reservation. The permit is renewed for ever.
 #[tokio::test(flavor = "multi_thread")]

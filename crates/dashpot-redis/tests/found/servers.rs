@@ -6,7 +6,7 @@ use dashpot::{Algorithm, Check, Cost, Key, KeyOperation, Store, Timestamp};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::{Fault, Proxy, RedisServer};
 
-use crate::{policy, ready, sleep, url, with};
+use super::{policy, ready, sleep, url, with};
 
 /// A server that is slower than the deadline is connected to again and again, and callers wait for it.
 #[tokio::test(flavor = "multi_thread")]

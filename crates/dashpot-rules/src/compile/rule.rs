@@ -8,9 +8,10 @@ use super::limits::Names;
 use super::{Compiler, list};
 use crate::config::{Alternative, Alternatives, OnDenySection, RuleSection};
 use crate::matching::{Condition, PathPattern};
-use crate::rule::{Enforced, Named, Priority, Rule, Settle, Tally};
+use crate::rule::{Enforced, Named, Priority, Rule, Settle};
 use crate::set::StoreSettings;
 use crate::source::Written;
+use crate::tally::Tally;
 use crate::{Fact, Identity, OnDeny};
 
 impl Compiler<'_> {

@@ -5,8 +5,8 @@ use std::path::Path;
 use dashpot_rules::{LoadError, RuleSet, Source};
 use insta::assert_snapshot;
 
-use crate::check_places;
-use crate::temp_dir::TempDir;
+use super::check_places;
+use crate::common::temp_dir::TempDir;
 
 const ONE: &str = "[headers]\nexpose = true\n\n[[rule]]\nname = \"api\"\nlimits = [\"5/s\"]\n";
 const TWO: &str = "[[rule]]\nname = \"api\"\nlimits = [\"5/sec.\"]\n\n[headers]\nexpose = false\n";

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::errors;
+use super::errors;
 
 #[test]
 fn networks_that_are_none_are_told() {

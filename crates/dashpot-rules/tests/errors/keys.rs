@@ -1,12 +1,11 @@
 //! The file of keys. Whatever is wrong with it, nothing of it is shown.
 
+use dashpot_rules::{RuleSet, Source};
 use insta::assert_snapshot;
 
-use crate::check_places;
-use crate::temp_dir::TempDir;
-use crate::text::dedent;
-
-use dashpot_rules::{RuleSet, Source};
+use super::check_places;
+use crate::common::temp_dir::TempDir;
+use crate::common::text::dedent;
 
 const RULES: &str = "[identity]\napi_key = \"header:x-api-key\"\napi_keys_file = \"keys.toml\"\n";
 const DIGEST: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";

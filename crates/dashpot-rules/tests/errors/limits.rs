@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::errors;
+use super::errors;
 
 #[test]
 fn a_rule_without_limits_is_told() {

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::errors;
+use super::errors;
 
 #[test]
 fn a_key_or_section_written_twice_is_told_with_its_first_place() {

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::errors;
+use super::errors;
 
 #[test]
 fn a_store_of_a_wrong_scheme_is_told_without_its_password() {

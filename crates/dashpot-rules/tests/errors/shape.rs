@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::errors;
+use super::errors;
 
 #[test]
 fn an_unknown_section_is_told_with_what_was_meant() {

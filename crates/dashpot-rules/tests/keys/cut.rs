@@ -3,7 +3,7 @@
 use dashpot_rules::{Fact, Facts, RuleSet};
 use proptest::prelude::*;
 
-use crate::{Answer, World, ip, keys};
+use super::{Answer, World, ip, keys};
 
 fn header(name: &str) -> Fact {
     Fact::Header(name.to_owned())
@@ -102,7 +102,7 @@ fn a_missing_fact_opens_no_hole() {
     // Without a user, all share one counter, whatever else they say.
     assert_eq!(world.ask(&Facts::new()), Answer::Allowed);
     assert_eq!(world.ask(&ip("1.1.1.1")), Answer::Allowed);
-    assert_eq!(world.ask(&ip("2.2.2.2")), crate::limited("r"));
+    assert_eq!(world.ask(&ip("2.2.2.2")), super::limited("r"));
     assert_eq!(world.ask(&Facts::new().user("alice")), Answer::Allowed);
 }
 
@@ -118,7 +118,7 @@ fn who_lacks_one_of_two_facts_shares_with_those_who_have_the_other() {
     let world = World::new("[[rule]]\nname = 'r'\nby = ['user', 'ip']\nlimits = '1/min'");
     assert_eq!(world.ask(&ip("1.1.1.1")), Answer::Allowed);
     assert_eq!(world.ask(&ip("2.2.2.2")), Answer::Allowed);
-    assert_eq!(world.ask(&ip("1.1.1.1")), crate::limited("r"));
+    assert_eq!(world.ask(&ip("1.1.1.1")), super::limited("r"));
     assert_eq!(world.ask(&Facts::new().user("alice")), Answer::Allowed);
     assert_eq!(world.ask(&Facts::new()), Answer::Allowed);
 }
@@ -156,7 +156,7 @@ fn a_rule_without_by_has_one_counter() {
     let world = World::new("[[rule]]\nname = 'r'\nlimits = '2/min'");
     assert_eq!(world.ask(&Facts::new().user("alice")), Answer::Allowed);
     assert_eq!(world.ask(&ip("1.1.1.1")), Answer::Allowed);
-    assert_eq!(world.ask(&Facts::new().user("bob")), crate::limited("r"));
+    assert_eq!(world.ask(&Facts::new().user("bob")), super::limited("r"));
 }
 
 #[test]
@@ -166,12 +166,12 @@ fn a_parameter_of_the_path_is_a_fact() {
     let world = World::new(file);
     let at = |path: &str| Facts::new().with(Fact::Path, path);
     assert_eq!(world.ask(&at("/users/7")), Answer::Allowed);
-    assert_eq!(world.ask(&at("/u/7/posts/1")), crate::limited("r"));
+    assert_eq!(world.ask(&at("/u/7/posts/1")), super::limited("r"));
     assert_eq!(world.ask(&at("/users/8")), Answer::Allowed);
     // Nor does another way to write it help.
-    assert_eq!(world.ask(&at("//users/%38/")), crate::limited("r"));
+    assert_eq!(world.ask(&at("//users/%38/")), super::limited("r"));
     // A fact of that name that somebody sets is another one.
-    assert_eq!(world.ask(&at("/users/8").with(Fact::Param("id".into()), "9")), crate::limited("r"),);
+    assert_eq!(world.ask(&at("/users/8").with(Fact::Param("id".into()), "9")), super::limited("r"),);
 }
 
 #[test]

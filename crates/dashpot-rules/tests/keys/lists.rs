@@ -2,7 +2,7 @@
 
 use dashpot_rules::{Fact, Facts};
 
-use crate::{Answer, World, ip};
+use super::{Answer, World, ip};
 
 const RULE: &str = "[[rule]]\nname = 'r'\nby = 'ip'\nlimits = '1/min'\n";
 

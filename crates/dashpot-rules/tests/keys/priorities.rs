@@ -2,7 +2,7 @@
 
 use dashpot_rules::{Fact, Facts, RuleSet};
 
-use crate::{Answer, World, limited};
+use super::{Answer, World, limited};
 
 const RULES: &str = "
 [[priority]]

@@ -3,7 +3,7 @@
 use dashpot_rules::{Fact, Facts, RuleSet};
 use proptest::prelude::*;
 
-use crate::keys;
+use super::keys;
 
 const RULES: &str = "
 [identity]

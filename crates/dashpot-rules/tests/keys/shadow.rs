@@ -2,7 +2,7 @@
 
 use dashpot_rules::{Fact, Facts};
 
-use crate::{Answer, World, ip, limited};
+use super::{Answer, World, ip, limited};
 
 const SHADOW: &str = "
 [[rule]]

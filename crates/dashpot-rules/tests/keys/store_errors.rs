@@ -10,7 +10,7 @@ use dashpot::{
 use dashpot_rules::{Facts, RuleSet};
 use dashpot_testkit::block_on;
 
-use crate::{Answer, World, limited};
+use super::{Answer, World, limited};
 
 /// Fails, and counts how often it was asked; so many instances share it.
 struct Dead(AtomicU32, NonZeroU64);

@@ -2,7 +2,7 @@
 
 use dashpot_rules::Facts;
 
-use crate::{Answer, World, limited};
+use super::{Answer, World, limited};
 
 const RULES: &str = "
 [identity]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use dashpot_rules::{Fact, Facts};
 use dashpot_testkit::block_on;
 
-use crate::{Answer, World, ip, limited};
+use super::{Answer, World, ip, limited};
 
 const RULES: &str = "
 [[rule]]

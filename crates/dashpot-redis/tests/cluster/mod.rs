@@ -1,18 +1,10 @@
 //! On a real cluster of six nodes: what every store owes its callers, and what slots that move and nodes
 //! that die do to them.
 
-#[path = "../support/apart.rs"]
-mod apart;
-#[path = "../support/calm.rs"]
-mod calm;
 mod failover;
-#[path = "../support/load.rs"]
-mod load;
 mod managing;
 mod moving;
 mod spread;
-#[path = "../support/subject.rs"]
-mod subject;
 mod together;
 
 use std::time::Duration;
@@ -20,7 +12,8 @@ use std::time::Duration;
 use dashpot_redis::RedisStore;
 use dashpot_testkit::redis::slot;
 use dashpot_testkit::{RedisCluster, conformance};
-use subject::{On, run};
+
+use crate::support::subject::{On, run};
 
 /// Where it does not matter how long it takes.
 const PATIENT: Duration = Duration::from_secs(10);

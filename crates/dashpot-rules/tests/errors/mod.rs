@@ -1,10 +1,5 @@
 //! What is said about every mistake there is: where it is, and what to write instead.
 
-#[path = "../common/temp_dir.rs"]
-mod temp_dir;
-#[path = "../common/text.rs"]
-mod text;
-
 mod files;
 mod identity;
 mod keys;
@@ -17,7 +12,8 @@ mod shape;
 use std::path::Path;
 
 use dashpot_rules::{RuleErrors, RuleSet, Severity, Source};
-use text::dedent;
+
+use crate::common::text::dedent;
 
 /// All that is wrong with a file, as it is printed.
 fn errors(file: &str) -> String {

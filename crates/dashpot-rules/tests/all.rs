@@ -1,0 +1,11 @@
+//! All tests, in one program: each program costs a build of its own.
+
+mod advice;
+mod common;
+mod errors;
+mod fuzz;
+mod keys;
+mod matching;
+mod reference;
+mod reload;
+mod schema;

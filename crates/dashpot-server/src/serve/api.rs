@@ -1,0 +1,297 @@
+//! The ways in over HTTP. One table says what there is; requests are sent by it, and the OpenAPI document
+//! is made of it.
+
+pub(crate) mod admin;
+pub(crate) mod check;
+pub(crate) mod forward_auth;
+pub(crate) mod health;
+pub(crate) mod keys;
+pub(crate) mod openapi;
+pub(crate) mod rules;
+pub(crate) mod settle;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, Method, Request, Response, StatusCode, request};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Incoming};
+use serde::{Deserialize, Serialize};
+
+use crate::serve::connection::Progress;
+use crate::serve::metrics::Door;
+use crate::serve::service::Shared;
+use crate::serve::wrong::Wrong;
+use openapi::Documented;
+
+/// The most that is read of a body, in bytes.
+pub(crate) const BODY_MAX: usize = 64 * 1024;
+
+/// An answer, whole.
+pub(crate) type Answered = Result<Response<Full<Bytes>>, Wrong>;
+
+/// An answer that may take its time.
+type Answering<'a> = Pin<Box<dyn Future<Output = Answered> + Send + 'a>>;
+
+/// One way in.
+pub(crate) struct Route {
+    pub(crate) method: Method,
+    pub(crate) path: &'static str,
+    pub(crate) door: Door,
+    pub(crate) handle: for<'a> fn(&'a Shared, &'a Call) -> Answering<'a>,
+    pub(crate) documented: fn() -> Documented,
+}
+
+/// What is asked, and by whom.
+pub(crate) struct Call {
+    pub(crate) peer: SocketAddr,
+    pub(crate) head: request::Parts,
+    pub(crate) body: Bytes,
+}
+
+/// All ways in, but for `/v1/forward-auth`, which takes any method and any path after it.
+pub(crate) const ROUTES: &[Route] = &[
+    check::ROUTE,
+    settle::ROUTE,
+    keys::PEEK,
+    keys::RESET,
+    keys::BLOCK,
+    keys::UNBLOCK,
+    keys::TOP,
+    rules::LIST,
+    rules::RELOAD,
+    rules::DIFF,
+    rules::EXPLAIN,
+    health::HEALTH,
+    health::HEALTHZ,
+    health::READYZ,
+    health::METRICS,
+    health::INDEX,
+    openapi::ROUTE,
+];
+
+/// Answers a request. Tells by which door it came in.
+pub(crate) async fn answer(
+    service: &Shared,
+    peer: SocketAddr,
+    request: Request<Incoming>,
+    progress: &Progress,
+) -> (Door, Response<Full<Bytes>>) {
+    let path = request.uri().path();
+    if let Some(rest) = path.strip_prefix(forward_auth::PATH)
+        && (rest.is_empty() || rest.starts_with('/'))
+    {
+        let answered = match receive(peer, request, progress, TooLong::Ignored).await {
+            Ok(call) => forward_auth::answer(service, &call).await,
+            Err(wrong) => Err(wrong),
+        };
+        return (Door::ForwardAuth, respond(answered));
+    }
+    // HEAD is GET, and hyper leaves the body out.
+    let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
+    let Some(route) = ROUTES.iter().find(|route| route.path == path && route.method == *method)
+    else {
+        return (Door::Other, respond(Err(no_route(path))));
+    };
+    let answered = match receive(peer, request, progress, TooLong::Wrong).await {
+        Ok(call) => (route.handle)(service, &call).await,
+        Err(wrong) => Err(wrong),
+    };
+    (route.door, respond(answered))
+}
+
+fn respond(answered: Answered) -> Response<Full<Bytes>> {
+    answered.unwrap_or_else(|wrong| wrong.respond())
+}
+
+fn no_route(path: &str) -> Wrong {
+    let methods: Vec<&str> = ROUTES
+        .iter()
+        .filter(|route| route.path == path)
+        .map(|route| route.method.as_str())
+        .collect();
+    if methods.is_empty() {
+        return Wrong::new(
+            StatusCode::NOT_FOUND,
+            "there is nothing here; GET / says what there is",
+        );
+    }
+    let mut methods = methods.join(", ");
+    if methods == "GET" {
+        methods.push_str(", HEAD");
+    }
+    let wrong = Wrong::new(StatusCode::METHOD_NOT_ALLOWED, format!("use {methods}"));
+    match HeaderValue::from_str(&methods) {
+        Ok(methods) => wrong.with(ALLOW, methods),
+        Err(_) => wrong,
+    }
+}
+
+/// Reads the body, if it is not too long. How long it takes is the connection's to see.
+async fn receive(
+    peer: SocketAddr,
+    request: Request<Incoming>,
+    progress: &Progress,
+    too_long: TooLong,
+) -> Result<Call, Wrong> {
+    let (head, mut incoming) = request.into_parts();
+    if incoming.is_end_stream() {
+        return Ok(Call { peer, head, body: Bytes::new() });
+    }
+    if incoming.size_hint().lower() > BODY_MAX as u64 {
+        return too_long.answer(peer, head);
+    }
+    progress.receiving();
+    let mut body = Received::Nothing;
+    while let Some(frame) = incoming.frame().await {
+        let frame =
+            frame.map_err(|_| Wrong::new(StatusCode::BAD_REQUEST, "the body ended early"))?;
+        // Trailers say nothing here.
+        if let Ok(data) = frame.into_data() {
+            body = body.with(data);
+            if body.len() > BODY_MAX {
+                return too_long.answer(peer, head);
+            }
+        }
+    }
+    progress.deciding();
+    Ok(Call { peer, head, body: body.whole() })
+}
+
+/// What becomes of a body that is too long.
+#[derive(Clone, Copy)]
+enum TooLong {
+    /// It is a mistake.
+    Wrong,
+    /// It is somebody else's, and not looked into.
+    Ignored,
+}
+
+impl TooLong {
+    fn answer(self, peer: SocketAddr, head: request::Parts) -> Result<Call, Wrong> {
+        match self {
+            Self::Ignored => Ok(Call { peer, head, body: Bytes::new() }),
+            Self::Wrong => {
+                let detail = format!("a body has at most {} KiB", BODY_MAX / 1024);
+                Err(Wrong::new(StatusCode::PAYLOAD_TOO_LARGE, detail))
+            }
+        }
+    }
+}
+
+/// A body as it comes in: mostly in one piece, which is not copied then.
+enum Received {
+    Nothing,
+    One(Bytes),
+    Several(BytesMut),
+}
+
+impl Received {
+    fn with(self, data: Bytes) -> Self {
+        match self {
+            Self::Nothing => Self::One(data),
+            Self::One(first) => {
+                let mut all = BytesMut::with_capacity(first.len() + data.len());
+                all.extend_from_slice(&first);
+                all.extend_from_slice(&data);
+                Self::Several(all)
+            }
+            Self::Several(mut all) => {
+                all.extend_from_slice(&data);
+                Self::Several(all)
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::One(data) => data.len(),
+            Self::Several(all) => all.len(),
+        }
+    }
+
+    fn whole(self) -> Bytes {
+        match self {
+            Self::Nothing => Bytes::new(),
+            Self::One(data) => data,
+            Self::Several(all) => all.freeze(),
+        }
+    }
+}
+
+impl Call {
+    /// The body as JSON; if it is not what it should be, the field is named.
+    pub(crate) fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Wrong> {
+        plain(&self.head.headers)?;
+        match serde_json::from_slice(&self.body) {
+            Ok(read) => Ok(read),
+            // Read again to see where: that takes longer, and only who is wrong waits for it.
+            Err(_) => Err(self.mistake::<T>()),
+        }
+    }
+
+    #[cold]
+    fn mistake<'a, T: Deserialize<'a>>(&'a self) -> Wrong {
+        if self.body.is_empty() {
+            return Wrong::new(StatusCode::BAD_REQUEST, "there is no body; send JSON");
+        }
+        let reader = &mut serde_json::Deserializer::from_slice(&self.body);
+        match serde_path_to_error::deserialize::<_, T>(reader) {
+            Err(error) => {
+                let detail = error.inner().to_string();
+                let path = error.path().to_string();
+                match missing_or_unknown(&detail) {
+                    Some(field) if path == "." => Wrong::field(field.to_owned(), detail),
+                    Some(field) if !path.ends_with(field) => {
+                        Wrong::field(format!("{path}.{field}"), detail)
+                    }
+                    _ if path == "." => Wrong::new(StatusCode::BAD_REQUEST, detail),
+                    _ => Wrong::field(path, detail),
+                }
+            }
+            Ok(_) => Wrong::new(StatusCode::BAD_REQUEST, "there is something after the JSON"),
+        }
+    }
+}
+
+/// The field that is missing or unknown, which a path does not tell.
+fn missing_or_unknown(detail: &str) -> Option<&str> {
+    let rest = detail
+        .strip_prefix("missing field `")
+        .or_else(|| detail.strip_prefix("unknown field `"))?;
+    Some(rest.split_once('`')?.0)
+}
+
+/// A compressed body is not inflated: a few bytes of it can be a gigabyte.
+fn plain(headers: &HeaderMap) -> Result<(), Wrong> {
+    match headers.get(CONTENT_ENCODING) {
+        Some(coding) if !coding.as_bytes().eq_ignore_ascii_case(b"identity") => {
+            Err(Wrong::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send the body uncompressed"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// An answer in JSON.
+pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Answered {
+    // What we answer with is always JSON; long enough for most.
+    let mut text = Vec::with_capacity(256);
+    serde_json::to_writer(&mut text, body)
+        .map_err(|error| Wrong::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    let mut response = Response::new(Full::from(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
+}
+
+/// An answer in plain text.
+pub(crate) fn text(status: StatusCode, content_type: &'static str, body: String) -> Answered {
+    let mut response = Response::new(Full::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    Ok(response)
+}

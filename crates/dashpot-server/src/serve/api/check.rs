@@ -1,0 +1,294 @@
+//! `POST /v1/check`: may it?
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use dashpot::{Check, Cost, Decision, MemoryStore, Policy, Store, StoreError};
+use dashpot_http::{HttpDescriptor, Wait, headers};
+use dashpot_rules::{OnStoreError, Pending, Plan, Refusal, RuleSet, Ruling, Settle};
+use http::header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER};
+use http::{Method, Response, StatusCode};
+use http_body_util::Full;
+use tracing::debug;
+
+use super::openapi::{self, Documented};
+use super::{Answered, Call, Route, json};
+use crate::answer::{Answer, OutcomeWord, Reason};
+use crate::serve::metrics::Door;
+use crate::serve::question::{Asked, AskedRequest, OneCheck, Question};
+use crate::serve::reservation::{How, Part, Taken};
+use crate::serve::service::{Service, Shared};
+use crate::serve::wrong::Wrong;
+
+pub(crate) const ROUTE: Route = Route {
+    method: Method::POST,
+    path: "/v1/check",
+    door: Door::Check,
+    handle: |service, call| Box::pin(answer(service, call)),
+    documented: || {
+        Documented::new("May it? About one limit, several at once, or a request by the rules")
+            .takes::<Question<'_>>()
+            .gives::<Answer<'_>>(200, "Allowed")
+            .gives::<Answer<'_>>(429, "Denied")
+            .gives::<Answer<'_>>(
+                503,
+                "The store does not answer, and nothing is let pass without it",
+            )
+            .with(openapi::limited())
+    },
+};
+
+async fn answer(service: &Shared, call: &Call) -> Answered {
+    let question: Question<'_> = call.json()?;
+    let (cost, reserve) = (question.cost, question.reserve);
+    match question.asked()? {
+        Asked::One(check) => ask_limits(service, &[check], reserve).await,
+        Asked::Several(checks) => ask_limits(service, &checks, reserve).await,
+        Asked::Request(request) => ask_rules(service, &request, cost.unwrap_or(1), reserve).await,
+    }
+}
+
+/// Asks about limits that were made up on the spot.
+async fn ask_limits(service: &Shared, asked: &[OneCheck<'_>], reserve: bool) -> Answered {
+    let alone = asked.len() == 1;
+    let mut policies = Vec::with_capacity(asked.len());
+    for (number, one) in asked.iter().enumerate() {
+        let place: Cow<'_, str> =
+            if alone { "".into() } else { format!("checks[{number}].").into() };
+        let policy = service.limits.policy(&one.written(), &place)?;
+        if policy.quota().is_concurrent() && !reserve && one.cost != Some(0) {
+            return Err(unreserved());
+        }
+        policies.push(policy);
+    }
+    let both = || policies.iter().zip(asked);
+    let checks: Vec<Check<'_, '_>> = both()
+        .map(|(policy, one)| Check::new(policy, &*one.key).cost(one.cost.unwrap_or(1)))
+        .collect();
+    if reserve {
+        has_room(service)?;
+    }
+    let rules = service.rules.borrow();
+    let on_error = rules.store().on_error;
+    // Not to be held while waiting.
+    drop(rules);
+    let parts;
+    let decided = match service.store.decide_at_once(&checks) {
+        Some(decided) => decided,
+        None => service.store.decide(&checks).await,
+    };
+    let (decision, local) = match decided {
+        Ok(decision) => (decision, false),
+        Err(error) => {
+            service.counters.ad_hoc.go_without();
+            debug!(%error, "the store did not answer");
+            match on_error {
+                OnStoreError::Allow => {
+                    let answer = Answer { degraded: true, ..Answer::bare(OutcomeWord::Allow) };
+                    return json(StatusCode::OK, &answer);
+                }
+                OnStoreError::Deny => return unavailable(None),
+                OnStoreError::Local => {
+                    let instances = service.store.instances();
+                    parts = policies.iter().map(|one| one.share(instances)).collect::<Vec<_>>();
+                    (decide_locally(&service.local, &checks, &parts), true)
+                }
+            }
+        }
+    };
+    let mut answer = Answer::of(&decision, asked.iter().map(|one| &*one.key));
+    if decision.is_allowed() {
+        service.counters.ad_hoc.allow(decision.statuses());
+        if reserve {
+            let mut taken = Vec::new();
+            for check in checks.iter().filter(|check| check.cost != Cost::PEEK) {
+                let is_permit = check.policy.quota().is_concurrent();
+                let how = if is_permit { How::Release } else { How::Used };
+                if let Some(reservation) = check.reservation(&decision) {
+                    taken.push(Part::new(&reservation, how, local));
+                }
+            }
+            answer.reservation = give_out(service, taken);
+        }
+    } else {
+        service.counters.ad_hoc.deny();
+        for (status, check) in decision.statuses().iter().zip(&checks) {
+            if status.outcome() == dashpot::Outcome::Deny {
+                service.note_one("", check.key);
+            }
+        }
+    }
+    let rules = service.rules.borrow();
+    tell(&answer, Some(&decision), &rules)
+}
+
+/// Decides by what this process has counted itself, of which it may grant its part.
+fn decide_locally<'p>(
+    local: &MemoryStore,
+    wholes: &[Check<'_, '_>],
+    parts: &'p [Policy],
+) -> Decision<'p> {
+    let checks: Vec<Check<'p, '_>> = { parts.iter().zip(wholes) }
+        .map(|(part, whole)| Check::new(part, whole.key).cost(whole.cost))
+        .collect();
+    let decided = local.decide_now(&checks);
+    let statuses = decided.statuses().iter().zip(wholes).map(|(status, whole)| {
+        // What the whole would grant one day is not denied for ever.
+        if whole.cost.units() <= whole.policy.limit() { status.for_now() } else { *status }
+    });
+    Decision::new(decided.at(), statuses).degraded()
+}
+
+/// Asks about a request, by the rules.
+async fn ask_rules(
+    service: &Shared,
+    asked: &AskedRequest<'_>,
+    times: u64,
+    reserve: bool,
+) -> Answered {
+    let rules = service.rules.current();
+    has_rules(&rules).map_err(|detail| Wrong::field("request", detail))?;
+    let (request, body) = asked.build()?;
+    let descriptor = HttpDescriptor::new(&rules, &request, body.as_ref());
+    let plan = rules.select(&descriptor).plan(&descriptor).times(times);
+    let holds = plan.keys().any(|(rule, _, _)| *rule.settle() == Settle::Release);
+    if holds && !reserve && times > 0 {
+        return Err(unreserved());
+    }
+    if reserve {
+        has_room(service)?;
+    }
+    let mut ruling = decide(service, &plan).await;
+    let refusal = ruling.refusal();
+    let mut answer = match ruling.decision() {
+        Some(decision) => {
+            Answer::of(decision, decision.statuses().iter().map(|status| status.policy().name()))
+        }
+        None => Answer::bare(OutcomeWord::Allow),
+    };
+    answer.degraded |= ruling.is_degraded();
+    let pending = ruling.take_pending();
+    match refusal {
+        Some(refusal) => {
+            service.note_denied(&plan, &ruling);
+            answer.outcome = OutcomeWord::Deny;
+            let (reason, rule) = match refusal {
+                Refusal::Limited(rule) => (Reason::Limited, Some(rule)),
+                Refusal::Absent(rule) => (Reason::Absent, Some(rule)),
+                Refusal::Unavailable(rule) => (Reason::Unavailable, Some(rule)),
+                Refusal::Blocked(_) => (Reason::Blocked, None),
+            };
+            (answer.reason, answer.rule) = (Some(reason), rule.map(|rule| rule.name()));
+        }
+        None if reserve && times > 0 => {
+            answer.reservation = give_out(service, taken(&plan, &ruling, pending));
+        }
+        None => {}
+    }
+    tell(&answer, ruling.decision(), &rules)
+}
+
+/// Asks the store, at once if it can.
+pub(super) async fn decide<'r>(service: &Service, plan: &Plan<'r>) -> Ruling<'r> {
+    let mut ruling = Ruling::default();
+    if !plan.decide_at_once(&service.store, &service.local, &mut ruling) {
+        ruling = plan.decide(&service.store, &service.local).await;
+    }
+    ruling
+}
+
+/// What is to be settled: by the rules that say how; if none does, by all.
+fn taken(plan: &Plan<'_>, ruling: &Ruling<'_>, pending: Vec<Pending<'_>>) -> Vec<Part> {
+    if !pending.is_empty() {
+        let part =
+            |one: &Pending<'_>| Part::new(&one.reservation, one.rule.settle().into(), one.local);
+        return pending.iter().map(part).collect();
+    }
+    // What was granted without the store is not the store's to give back.
+    let Some(decision) = ruling.decision().filter(|_| !ruling.is_degraded()) else {
+        return Vec::new();
+    };
+    let reservations = plan.checks().filter_map(|check| check.reservation(decision));
+    reservations.map(|one| Part::new(&one, How::Used, false)).collect()
+}
+
+/// Makes a reservation of what was taken, if anything was.
+fn give_out(service: &Service, parts: Vec<Part>) -> Option<String> {
+    if parts.is_empty() {
+        return None;
+    }
+    let taken = Arc::new(Taken::new(parts, service.process, service.outstanding.ttl()));
+    let text = taken.seal(&service.secret);
+    if taken.has_permits() {
+        service.outstanding.give_out(taken);
+    }
+    Some(text)
+}
+
+fn has_room(service: &Service) -> Result<(), Wrong> {
+    if service.outstanding.has_room() {
+        return Ok(());
+    }
+    let detail =
+        "too many reservations with permits are not settled; settle some, or wait until they lapse";
+    Err(Wrong::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+        .with(RETRY_AFTER, HeaderValue::from_static("1")))
+}
+
+fn unreserved() -> Wrong {
+    let detail = "a permit of `concurrency` is taken until it is settled: ask with \"reserve\":true, and settle with the \
+                  reservation you get";
+    Wrong::field("reserve", detail)
+}
+
+/// Whether there are rules to ask.
+pub(super) fn has_rules(rules: &RuleSet) -> Result<(), &'static str> {
+    if rules.rules().is_empty() {
+        return Err("there are no rules; start with `dashpot serve --config dashpot.toml`");
+    }
+    Ok(())
+}
+
+fn unavailable(rule: Option<&str>) -> Answered {
+    let reason = Some(Reason::Unavailable);
+    let answer = Answer { reason, rule, degraded: true, ..Answer::bare(OutcomeWord::Deny) };
+    let mut response = json(StatusCode::SERVICE_UNAVAILABLE, &answer)?;
+    no_store(&mut response);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    Ok(response)
+}
+
+fn no_store(response: &mut Response<Full<Bytes>>) {
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+}
+
+/// Answers, with the headers that tell how the caller stands.
+fn tell(answer: &Answer<'_>, decision: Option<&Decision<'_>>, rules: &RuleSet) -> Answered {
+    if answer.reason == Some(Reason::Unavailable) {
+        return unavailable(answer.rule);
+    }
+    let denied = answer.outcome == OutcomeWord::Deny;
+    let mut response =
+        json(if denied { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::OK }, answer)?;
+    if denied {
+        no_store(&mut response);
+    }
+    if let Some(decision) = decision {
+        let jitter = if denied { rules.headers().jitter } else { Duration::ZERO };
+        let wait = Wait::of(decision, jitter);
+        headers::describe(decision, &wait, rules.headers(), response.headers_mut());
+        if let Some(seconds) = wait.seconds() {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+    }
+    Ok(response)
+}
+
+/// The store could not answer, and that is all there is to say.
+pub(super) fn failed(error: &StoreError) -> Wrong {
+    debug!(%error, "the store did not answer");
+    Wrong::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+        .with(RETRY_AFTER, HeaderValue::from_static("1"))
+}

@@ -1,0 +1,292 @@
+//! `/v1/keys/…`: look at keys, and change what is kept of them.
+
+use std::time::Duration;
+
+use dashpot::{Decision, Key, KeyOperation, Policy, Store, Timestamp};
+use dashpot_http::HttpDescriptor;
+use dashpot_rules::{Rule, RuleSet, key_values};
+use http::{Method, StatusCode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::admin::admit;
+use super::check::{failed, has_rules};
+use super::openapi::{self, Documented};
+use super::{Answered, Call, Route, json};
+use crate::answer::{Answer, OutcomeWord, PolicyAnswer};
+use crate::limit;
+use crate::serve::metrics::Door;
+use crate::serve::question::{AskedRequest, OneCheck};
+use crate::serve::reservation::hex;
+use crate::serve::service::Shared;
+use crate::serve::text::Text;
+use crate::serve::wrong::Wrong;
+
+pub(crate) const PEEK: Route = Route {
+    method: Method::POST,
+    path: "/v1/keys/peek",
+    door: Door::Admin,
+    handle: |service, call| Box::pin(manage(service, call, Wish::Peek)),
+    documented: || documented("How a key stands; takes nothing"),
+};
+
+pub(crate) const RESET: Route = Route {
+    method: Method::POST,
+    path: "/v1/keys/reset",
+    door: Door::Admin,
+    handle: |service, call| Box::pin(manage(service, call, Wish::Reset)),
+    documented: || documented("Forget what was counted; a block stays"),
+};
+
+pub(crate) const BLOCK: Route = Route {
+    method: Method::POST,
+    path: "/v1/keys/block",
+    door: Door::Admin,
+    handle: |service, call| Box::pin(manage(service, call, Wish::Block)),
+    documented: || documented("Deny a key everything `for` some time"),
+};
+
+pub(crate) const UNBLOCK: Route = Route {
+    method: Method::POST,
+    path: "/v1/keys/unblock",
+    door: Door::Admin,
+    handle: |service, call| Box::pin(manage(service, call, Wish::Unblock)),
+    documented: || documented("End a block"),
+};
+
+pub(crate) const TOP: Route = Route {
+    method: Method::GET,
+    path: "/v1/keys/top",
+    door: Door::Admin,
+    handle: |service, call| Box::pin(async move { top(service, call) }),
+    documented: || {
+        Documented::new("Who was denied most since the start")
+            .query("n", "How many of them; 20 if left out")
+            .gives::<TopKeys>(200, "The most denied first")
+            .admin()
+    },
+};
+
+fn documented(summary: &'static str) -> Documented {
+    Documented::new(summary)
+        .takes::<Which<'_>>()
+        .gives::<Answer<'_>>(200, "How it stands now")
+        .wrong(503, "The store does not answer")
+        .with(openapi::limited())
+        .admin()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    Peek,
+    Reset,
+    Block,
+    Unblock,
+}
+
+/// Which key. `key` and `limit`, or `request`, or `rule` and `id`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Which<'a> {
+    /// The key, as it was asked about.
+    #[serde(borrow)]
+    key: Option<Text<'a>>,
+    /// The limit, as it was asked about.
+    #[serde(borrow)]
+    limit: Option<Text<'a>>,
+    /// The limit's algorithm.
+    #[serde(borrow)]
+    algorithm: Option<Text<'a>>,
+    /// Places in a leaky bucket's queue.
+    queue: Option<u64>,
+    /// Places of the queue that proceed at once.
+    undelayed: Option<u64>,
+    /// Time zone of a fixed window.
+    #[serde(borrow)]
+    zone: Option<Text<'a>>,
+    /// Whatever this request is counted by.
+    #[serde(borrow)]
+    request: Option<AskedRequest<'a>>,
+    /// In this rule.
+    #[serde(borrow)]
+    rule: Option<Text<'a>>,
+    /// The key, as `top` told it.
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    /// How long to block it: 30s, 10min, 1day.
+    #[serde(borrow, rename = "for")]
+    time: Option<Text<'a>>,
+}
+
+/// One key of one policy.
+struct Target {
+    policy: Policy,
+    /// What the answer calls it.
+    name: String,
+    key: Vec<u8>,
+}
+
+async fn manage(service: &Shared, call: &Call, wish: Wish) -> Answered {
+    admit(service, call)?;
+    let which: Which<'_> = call.json()?;
+    let time = which.time.as_deref().map(limit::time).transpose();
+    let time = time.map_err(|detail| Wrong::field("for", detail))?;
+    if wish != Wish::Block && time.is_some() {
+        return Err(Wrong::field("for", "only a block is for some time"));
+    }
+    let operation = match wish {
+        Wish::Peek => KeyOperation::Peek,
+        Wish::Reset => KeyOperation::Reset,
+        Wish::Unblock => KeyOperation::Unblock,
+        Wish::Block => {
+            let missing = || Wrong::field("for", "missing; say how long, as in \"10min\"");
+            KeyOperation::Block(after(time.ok_or_else(missing)?))
+        }
+    };
+    let rules = service.rules.current();
+    let targets = targets(service, &rules, which)?;
+    let mut answer = Answer::bare(OutcomeWord::Allow);
+    for target in &targets {
+        let done = service.store.manage(&target.policy, Key::new(&target.key), operation).await;
+        let decision: Decision<'_> = done.map_err(|error| failed(&error))?;
+        // What stands in for the store is told, too; how it stands there nobody asked.
+        let _ = service.local.manage_now(&target.policy, Key::new(&target.key), operation);
+        for status in decision.statuses() {
+            answer.policies.push(PolicyAnswer::new(status, &target.name));
+        }
+        if !decision.is_allowed() {
+            answer.outcome = OutcomeWord::Deny;
+        }
+    }
+    json(StatusCode::OK, &answer)
+}
+
+/// Some time from now.
+fn after(time: Duration) -> Timestamp {
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::EPOCH.after(now).after(time)
+}
+
+fn targets(service: &Shared, rules: &RuleSet, which: Which<'_>) -> Result<Vec<Target>, Wrong> {
+    let Which { key, limit, algorithm, queue, undelayed, zone, request, rule, id, .. } = which;
+    let rule = rule.map(|name| rule_of(rules, &name)).transpose()?;
+    if let Some(request) = request {
+        has_rules(rules).map_err(|detail| Wrong::field("request", detail))?;
+        let (request, body) = request.build()?;
+        let descriptor = HttpDescriptor::new(rules, &request, body.as_ref());
+        let plan = rules.select(&descriptor).plan(&descriptor);
+        let mut targets = Vec::new();
+        for (asked, policies, key) in plan.keys() {
+            if rule.is_none_or(|rule| std::ptr::eq(rule, asked)) {
+                targets.extend(policies.iter().map(|policy| Target::new(policy, key)));
+            }
+        }
+        if targets.is_empty() {
+            return Err(Wrong::field("request", "no such rule counts this request"));
+        }
+        return Ok(targets);
+    }
+    if let Some(id) = id {
+        let rule =
+            rule.ok_or_else(|| Wrong::field("rule", "missing; an `id` belongs to a rule"))?;
+        let key =
+            hex::decode(&id).ok_or_else(|| Wrong::field("id", "not an id that `top` tells"))?;
+        let mut targets: Vec<Target> = Vec::new();
+        for policy in rule.policies() {
+            // Tiers share their counts.
+            if !targets.iter().any(|known| known.policy.same_counters(policy)) {
+                targets.push(Target::new(policy, Key::new(&key)));
+            }
+        }
+        return Ok(targets);
+    }
+    let missing = |field: &str| {
+        Wrong::field(
+            field,
+            "missing; say which with `key` and `limit`, with `request`, or with `rule` and `id`",
+        )
+    };
+    let key = key.ok_or_else(|| missing("key"))?;
+    let limit = limit.ok_or_else(|| missing("limit"))?;
+    let one = OneCheck { key, limit, algorithm, queue, undelayed, zone, cost: None };
+    let policy = service.limits.policy(&one.written(), "")?;
+    Ok(vec![Target { policy, name: one.key.to_string(), key: one.key.as_bytes().to_vec() }])
+}
+
+impl Target {
+    fn new(policy: &Policy, key: Key<'_>) -> Self {
+        Self {
+            policy: policy.clone(),
+            name: policy.name().to_owned(),
+            key: key.as_bytes().to_vec(),
+        }
+    }
+}
+
+fn rule_of<'r>(rules: &'r RuleSet, name: &str) -> Result<&'r Rule, Wrong> {
+    let found = rules.rules().iter().find(|rule| rule.name() == name);
+    found.ok_or_else(|| {
+        Wrong::field("rule", "there is no rule of this name; GET /v1/rules lists them")
+    })
+}
+
+/// Who was denied most.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TopKeys {
+    keys: Vec<TopKey>,
+}
+
+/// Somebody who was denied.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TopKey {
+    /// By which rule; none if by a limit made up on the spot.
+    rule: Option<String>,
+    /// What it is counted by.
+    key: Vec<String>,
+    /// What to call it when something is to be done with it.
+    id: String,
+    /// What the log calls it.
+    log: String,
+    /// How often, at most.
+    denied: u64,
+    /// How much less it may be.
+    error: u64,
+}
+
+fn top(service: &Shared, call: &Call) -> Answered {
+    admit(service, call)?;
+    let query = call.head.uri.query().unwrap_or_default();
+    let mut most = 20;
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        if name != "n" {
+            return Err(Wrong::field(name.as_ref(), "no such parameter; there is `n`"));
+        }
+        let number = value.parse().ok().filter(|number| (1..=1000).contains(number));
+        most = number.ok_or_else(|| Wrong::field("n", "a number from 1 to 1000"))?;
+    }
+    let keys = service.top.list(most).into_iter().map(|denied| {
+        let log = service.secret.hide(&denied.rule, &denied.key);
+        let (times, error) = (denied.times, denied.error);
+        if denied.rule.is_empty() {
+            let key = String::from_utf8_lossy(&denied.key).into_owned();
+            return TopKey {
+                rule: None,
+                key: vec![key.clone()],
+                id: key,
+                log,
+                denied: times,
+                error,
+            };
+        }
+        TopKey {
+            key: key_values(Key::new(&denied.key)),
+            id: hex::encode(&denied.key),
+            rule: Some(denied.rule),
+            log,
+            denied: times,
+            error,
+        }
+    });
+    json(StatusCode::OK, &TopKeys { keys: keys.collect() })
+}

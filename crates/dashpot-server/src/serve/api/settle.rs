@@ -1,0 +1,78 @@
+//! `POST /v1/settle`: this is what it cost.
+
+use dashpot::Store;
+use http::{Method, StatusCode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::check::failed;
+use super::openapi::{self, Documented};
+use super::{Answered, Call, Route, json};
+use crate::serve::metrics::Door;
+use crate::serve::reservation::{Taken, Unknown};
+use crate::serve::service::Shared;
+use crate::serve::text::Text;
+use crate::serve::wrong::Wrong;
+
+pub(crate) const ROUTE: Route = Route {
+    method: Method::POST,
+    path: "/v1/settle",
+    door: Door::Settle,
+    handle: |service, call| Box::pin(answer(service, call)),
+    documented: || {
+        Documented::new("Charge what it really cost; 0 gives all back. Releases permits")
+            .takes::<Settling<'_>>()
+            .gives::<Settled>(200, "Settled")
+            .wrong(404, "None of ours")
+            .wrong(409, "Settled before")
+            .wrong(410, "Too late")
+            .wrong(503, "The store does not answer; it stays charged")
+            .with(openapi::limited())
+    },
+};
+
+/// What something really cost.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Settling<'a> {
+    /// As it was given with the answer.
+    #[serde(borrow)]
+    reservation: Text<'a>,
+    /// How many units were used.
+    used: u64,
+}
+
+/// It is settled.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Settled {
+    settled: bool,
+}
+
+async fn answer(service: &Shared, call: &Call) -> Answered {
+    let settling: Settling<'_> = call.json()?;
+    let taken = Taken::open(&settling.reservation, &service.secret).map_err(|unknown| match unknown {
+        Unknown::Foreign => {
+            let detail = "no such reservation; other instances take it only if they have the same admin token";
+            Wrong::new(StatusCode::NOT_FOUND, detail)
+        }
+        Unknown::Late => {
+            Wrong::new(StatusCode::GONE, "too late: what was reserved stays charged, permits were given back")
+        }
+    })?;
+    // Before it is tried: a store that fails may have done it all the same, and nothing is given back twice.
+    if !service.outstanding.settle(taken.id) {
+        return Err(Wrong::new(StatusCode::CONFLICT, "settled before"));
+    }
+    let mut outcome = Ok(());
+    for part in taken.parts(service.process) {
+        let Some(reservation) = part.reservation() else { continue };
+        let used = part.charge(settling.used);
+        if part.local {
+            service.local.settle_now(&reservation, used);
+        } else if let Err(error) = service.store.settle(&reservation, used).await {
+            outcome = Err(failed(&error));
+        }
+    }
+    outcome?;
+    json(StatusCode::OK, &Settled { settled: true })
+}

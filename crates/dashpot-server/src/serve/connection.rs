@@ -1,0 +1,158 @@
+//! One connection.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_rustls::TlsAcceptor;
+use tracing::debug;
+
+use crate::serve::api;
+use crate::serve::service::Shared;
+
+/// How long a caller may take to say what it wants, and to take the answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a body may take.
+const BODY_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often a connection is looked at.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// The longest head of a request, in bytes.
+const HEAD_MAX: usize = 64 * 1024;
+
+/// One of the threads that serve, as its connections know it: they share what it has, and no one else does.
+pub(crate) struct Worker {
+    pub(crate) service: Shared,
+    pub(crate) number: usize,
+}
+
+/// What a connection is doing, and since when. Timers for each request would take longer than the request.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    phase: AtomicU8,
+    /// Milliseconds since the connection began.
+    since: AtomicU64,
+    began: Instant,
+}
+
+const WAITING: u8 = 0;
+const RECEIVING: u8 = 1;
+const DECIDING: u8 = 2;
+
+impl Progress {
+    fn new() -> Self {
+        Self { phase: AtomicU8::new(WAITING), since: AtomicU64::new(0), began: Instant::now() }
+    }
+
+    fn enter(&self, phase: u8, now: Instant) {
+        let since = now.saturating_duration_since(self.began).as_millis();
+        self.since.store(u64::try_from(since).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.phase.store(phase, Ordering::Relaxed);
+    }
+
+    /// The body is waited for.
+    pub(crate) fn receiving(&self) {
+        self.enter(RECEIVING, Instant::now());
+    }
+
+    /// All of the request is there.
+    pub(crate) fn deciding(&self) {
+        self.phase.store(DECIDING, Ordering::Relaxed);
+    }
+
+    /// Whether it has been waited for too long.
+    fn is_stuck(&self) -> bool {
+        let patience = match self.phase.load(Ordering::Relaxed) {
+            WAITING => PATIENCE,
+            RECEIVING => BODY_PATIENCE,
+            _ => return false,
+        };
+        let since = Duration::from_millis(self.since.load(Ordering::Relaxed));
+        self.began.elapsed().saturating_sub(since) > patience
+    }
+}
+
+/// Serves a connection until either side has enough.
+pub(crate) async fn serve(
+    worker: Arc<Worker>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    stopping: watch::Receiver<bool>,
+) {
+    // An answer is one packet; to wait for more would only delay it.
+    let _ = stream.set_nodelay(true);
+    match tls {
+        None => converse(worker, stream, peer, stopping).await,
+        Some(tls) => match timeout(BODY_PATIENCE, tls.accept(stream)).await {
+            Ok(Ok(stream)) => converse(worker, stream, peer, stopping).await,
+            Ok(Err(error)) => debug!(%peer, %error, "no TLS"),
+            Err(_) => debug!(%peer, "no TLS in time"),
+        },
+    }
+}
+
+async fn converse(
+    worker: Arc<Worker>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    peer: SocketAddr,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let progress = Arc::new(Progress::new());
+    let service = service_fn(|request: Request<Incoming>| {
+        let (worker, progress) = (worker.clone(), progress.clone());
+        async move {
+            let began = Instant::now();
+            progress.enter(DECIDING, began);
+            let (door, response) = api::answer(&worker.service, peer, request, &progress).await;
+            let ended = Instant::now();
+            progress.enter(WAITING, ended);
+            if let Some(answered) = worker.service.answered.get(worker.number) {
+                answered.count(door, response.status(), ended.saturating_duration_since(began));
+            }
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size(HEAD_MAX).pipeline_flush(true).header_read_timeout(None);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut look = interval(LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut is_ending = false;
+    let mut told = pin!(stopping.wait_for(|stopping| *stopping));
+    loop {
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    debug!(%peer, %error, "the connection ended early");
+                }
+                return;
+            }
+            _ = look.tick() => {
+                if progress.is_stuck() {
+                    debug!(%peer, "the connection took too long");
+                    return;
+                }
+            }
+            _ = told.as_mut(), if !is_ending => {
+                is_ending = true;
+                connection.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What this service signs with, and hides names with.
+
+use aws_lc_rs::hmac::{self, HMAC_SHA256, Key};
+use aws_lc_rs::rand;
+
+/// A key that nobody else has, or only those who have the same token.
+#[derive(Debug)]
+pub(crate) struct Secret {
+    signing: Key,
+    hiding: Key,
+}
+
+/// How long a signature is, in bytes.
+pub(crate) const SIGNATURE: usize = 16;
+
+impl Secret {
+    /// Instances with the same token have the same secret; without a token each has its own.
+    pub(crate) fn new(token: Option<&str>) -> Self {
+        let mut random = [0_u8; 32];
+        let from: &[u8] = match token {
+            Some(token) => token.as_bytes(),
+            None => {
+                // Without randomness the key would be known; then nothing is taken for signed.
+                if rand::fill(&mut random).is_err() {
+                    fastrand::fill(&mut random);
+                }
+                &random
+            }
+        };
+        let derive = |purpose: &str| {
+            let derived = hmac::sign(&Key::new(HMAC_SHA256, from), purpose.as_bytes());
+            Key::new(HMAC_SHA256, derived.as_ref())
+        };
+        Self { signing: derive("dashpot reservation"), hiding: derive("dashpot log") }
+    }
+
+    pub(crate) fn sign(&self, message: &[u8]) -> [u8; SIGNATURE] {
+        let mut short = [0; SIGNATURE];
+        let tag = hmac::sign(&self.signing, message);
+        for (to, from) in short.iter_mut().zip(tag.as_ref()) {
+            *to = *from;
+        }
+        short
+    }
+
+    /// Whether it was signed with this secret.
+    pub(crate) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
+        aws_lc_rs::constant_time::verify_slices_are_equal(&self.sign(message), signature).is_ok()
+    }
+
+    /// What the log calls a key: the same for the same key, and nobody can tell whose it is.
+    pub(crate) fn hide(&self, rule: &str, key: &[u8]) -> String {
+        let mut message = Vec::with_capacity(rule.len() + 1 + key.len());
+        message.extend_from_slice(rule.as_bytes());
+        message.push(0);
+        message.extend_from_slice(key);
+        let tag = hmac::sign(&self.hiding, &message);
+        tag.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Whether two texts are the same, in a time that does not tell where they differ.
+pub(crate) fn same(one: &str, other: &str) -> bool {
+    let hash = |text: &str| aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text.as_bytes());
+    let (one, other) = (hash(one), hash(other));
+    aws_lc_rs::constant_time::verify_slices_are_equal(one.as_ref(), other.as_ref()).is_ok()
+}

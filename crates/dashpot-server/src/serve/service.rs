@@ -1,0 +1,172 @@
+//! What all workers share.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use dashpot::{Key, Limiter, MemoryStore, Quota, Store};
+use dashpot_rules::{LiveRules, LoadError, Plan, Reload, Ruling, Trust};
+use tracing::{debug, error, info, warn};
+
+use crate::serve::limits::Limits;
+use crate::serve::metrics::{Answered, Counters};
+use crate::serve::outstanding::Outstanding;
+use crate::serve::reservation::Taken;
+use crate::serve::secret::Secret;
+use crate::serve::store::AnyStore;
+use crate::serve::top::Top;
+
+/// What all workers share.
+pub(crate) struct Service {
+    pub(crate) rules: LiveRules,
+    /// The file they are read from.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) store: AnyStore,
+    /// Counts while the store does not answer.
+    pub(crate) local: MemoryStore,
+    pub(crate) limits: Limits,
+    pub(crate) outstanding: Outstanding,
+    pub(crate) secret: Secret,
+    pub(crate) admin_token: Option<String>,
+    /// Who may ask as a gateway if the rules trust nobody: the same machine.
+    pub(crate) loopback: Trust,
+    /// Tells this process from all others.
+    pub(crate) process: u64,
+    pub(crate) counters: Counters,
+    pub(crate) answered: Vec<Answered>,
+    pub(crate) top: Top,
+    /// So many denials are logged.
+    denial_log: Limiter,
+    stopping: AtomicBool,
+}
+
+/// The parts that a service is made of.
+pub(crate) struct Parts {
+    pub(crate) rules: LiveRules,
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) store: AnyStore,
+    pub(crate) outstanding: Outstanding,
+    pub(crate) admin_token: Option<String>,
+    pub(crate) workers: usize,
+}
+
+impl Service {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let loopback = ["127.0.0.0/8", "::1/128"];
+        Self {
+            limits: Limits::new(matches!(parts.store, AnyStore::Memory(_))),
+            secret: Secret::new(parts.admin_token.as_deref()),
+            rules: parts.rules,
+            file: parts.file,
+            store: parts.store,
+            local: MemoryStore::new(),
+            outstanding: parts.outstanding,
+            admin_token: parts.admin_token,
+            loopback: Trust::Proxies(loopback.iter().filter_map(|net| net.parse().ok()).collect()),
+            process: fastrand::u64(..),
+            counters: Counters::default(),
+            answered: (0..parts.workers).map(|_| Answered::default()).collect(),
+            top: Top::new(),
+            denial_log: Limiter::new(Quota::per_second(10)),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether it is about to end.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Counts and logs who was denied by rules.
+    pub(crate) fn note_denied(&self, plan: &Plan<'_>, ruling: &Ruling<'_>) {
+        for (rule, key) in plan.denied(ruling) {
+            self.note_one(rule.name(), key);
+        }
+    }
+
+    /// Counts and logs who was denied; by no rule, if it has no name.
+    pub(crate) fn note_one(&self, rule: &str, key: Key<'_>) {
+        self.top.count(rule, key.as_bytes());
+        // A flood of denials is not to become a flood of lines.
+        if tracing::enabled!(tracing::Level::INFO) && self.denial_log.check("").is_allowed() {
+            info!(rule, key = self.secret.hide(rule, key.as_bytes()), "denied");
+        }
+    }
+
+    /// Reads the rules again.
+    pub(crate) fn reload(&self) -> Option<Result<Reload, LoadError>> {
+        let reload = self.rules.reload(self.file.as_ref()?);
+        self.note_reload(&reload);
+        Some(reload)
+    }
+
+    /// Counts and logs that rules were read again.
+    pub(crate) fn note_reload(&self, reload: &Result<Reload, LoadError>) {
+        match reload {
+            Ok(reload) => {
+                self.counters.reloads.fetch_add(1, Ordering::Relaxed);
+                info!(generation = reload.generation, "the rules were read again");
+                for change in &reload.changes {
+                    info!("{change}");
+                    let sections = ["[store]", "[memory]", "[serve]"];
+                    if sections.iter().any(|section| change.starts_with(section)) {
+                        warn!("{change}: that takes a restart");
+                    }
+                }
+                self.warn_of_permits();
+            }
+            Err(error) => {
+                self.counters.failed_reloads.fetch_add(1, Ordering::Relaxed);
+                error!("the rules cannot be read, and the last good ones stay: {error}");
+            }
+        }
+    }
+
+    /// Some rules cannot be kept behind a gateway that only asks.
+    pub(crate) fn warn_of_permits(&self) {
+        for rule in self.rules.current().rules() {
+            if *rule.settle() != dashpot_rules::Settle::Never {
+                warn!(
+                    rule = rule.name(),
+                    "what this rule counts depends on the response, which /v1/forward-auth never sees: there it \
+                     charges always, and limits no concurrency; ask /v1/check with \"reserve\", or use the layer"
+                );
+            }
+        }
+    }
+
+    /// Gives permits back that nobody settled in time.
+    pub(crate) async fn give_back_lapsed(&self) {
+        for taken in self.outstanding.lapsed() {
+            self.counters.lapsed.fetch_add(1, Ordering::Relaxed);
+            warn!("a reservation was not settled in time; its permits are given back");
+            self.settle_permits(&taken).await;
+        }
+    }
+
+    /// Gives back the permits of a reservation, and nothing else.
+    async fn settle_permits(&self, taken: &Taken) {
+        for part in taken.parts(self.process).filter(|part| part.is_permit()) {
+            let Some(reservation) = part.reservation() else { continue };
+            let cost = reservation.cost();
+            if part.local {
+                self.local.settle_now(&reservation, cost);
+            } else if let Err(error) = self.store.settle(&reservation, cost).await {
+                debug!(%error, "permits could not be given back now");
+            }
+        }
+    }
+
+    /// Whether an address is of this machine.
+    pub(crate) fn is_here(address: IpAddr) -> bool {
+        address.to_canonical().is_loopback()
+    }
+}
+
+/// What all doors are handed.
+pub(crate) type Shared = Arc<Service>;

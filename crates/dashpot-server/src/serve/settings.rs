@@ -1,0 +1,233 @@
+//! What the service is told: by flags, by the environment, by the rule file, in this order.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use dashpot::{MemoryStore, StateKeeper};
+use dashpot_redis::RedisStore;
+use dashpot_rules::{LiveRules, LoadError, Reload, RuleSet, Watch};
+use tracing::error;
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::serve::log::Format;
+use crate::serve::store::AnyStore;
+use crate::serve::tls::Tls;
+use crate::{Exit, limit};
+
+/// The rule file that is used if there is one and nobody says another.
+const USUAL_FILE: &str = "dashpot.toml";
+
+const USUAL_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+
+/// Answer whoever asks whether something may be done now.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  dashpot serve
+  dashpot serve --config dashpot.toml
+  dashpot serve --listen 0.0.0.0:8080 --admin-token-file /run/secrets/dashpot
+  dashpot serve --store redis://127.0.0.1:6379
+
+It counts in memory unless told otherwise, reads ./dashpot.toml if there is one, and again when it changes or on
+SIGHUP. On SIGTERM it first says so at /readyz, then stops accepting, ends what is under way, and saves its
+counts if there is a state file.")]
+pub(crate) struct Args {
+    /// Where to listen; 127.0.0.1:8080 if the file does not say. 0.0.0.0:8080 is for everybody
+    #[arg(long, env = "DASHPOT_LISTEN")]
+    listen: Option<SocketAddr>,
+
+    /// The rule file, or a directory of them; ./dashpot.toml if there is one
+    #[arg(long, env = "DASHPOT_CONFIG")]
+    config: Option<PathBuf>,
+
+    /// Where to count, without a rule file: redis://, rediss://, redis-cluster:// or redis-sentinel://
+    #[arg(long, env = "DASHPOT_STORE", hide_env_values = true, value_delimiter = ' ')]
+    store: Vec<String>,
+
+    /// The file in which counts in memory outlive a restart
+    #[arg(long, env = "DASHPOT_STATE_FILE")]
+    state_file: Option<PathBuf>,
+
+    /// How often counts are saved there
+    #[arg(long, env = "DASHPOT_STATE_EVERY", value_parser = limit::time, default_value = "5s")]
+    state_every: Duration,
+
+    /// How many threads serve; one for each processor if left out
+    #[arg(long, env = "DASHPOT_THREADS")]
+    threads: Option<NonZeroUsize>,
+
+    /// The certificate and those it is signed by (PEM): then HTTPS is served
+    #[arg(long, env = "DASHPOT_TLS_CERTIFICATE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+
+    /// The certificate's private key (PEM)
+    #[arg(long, env = "DASHPOT_TLS_KEY", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+
+    /// The token that administrators show; without one, only this machine administers
+    #[arg(
+        long,
+        env = "DASHPOT_ADMIN_TOKEN",
+        hide_env_values = true,
+        conflicts_with = "admin_token_file"
+    )]
+    admin_token: Option<String>,
+
+    /// A file with that token, which others then do not see in the list of processes
+    #[arg(long, env = "DASHPOT_ADMIN_TOKEN_FILE")]
+    admin_token_file: Option<PathBuf>,
+
+    /// How many connections there may be; more wait until others have left
+    #[arg(long, env = "DASHPOT_MAX_CONNECTIONS", default_value_t = 16_384)]
+    pub(crate) max_connections: usize,
+
+    /// How long /readyz says so before the socket closes
+    #[arg(long, env = "DASHPOT_DRAIN_DELAY", value_parser = limit::time_or_none, default_value = "1s")]
+    pub(crate) drain_delay: Duration,
+
+    /// How long connections may take to end
+    #[arg(long, env = "DASHPOT_DRAIN_TIMEOUT", value_parser = limit::time_or_none, default_value = "10s")]
+    pub(crate) drain_timeout: Duration,
+
+    /// How long a reservation can be settled; its permits are given back then
+    #[arg(long, env = "DASHPOT_RESERVATION_TTL", value_parser = limit::time, default_value = "10min")]
+    pub(crate) reservation_ttl: Duration,
+
+    /// How the log is written
+    #[arg(long, env = "DASHPOT_LOG_FORMAT", value_enum, default_value = "text")]
+    pub(crate) log_format: Format,
+
+    /// What is logged: off, error, warn, info, debug or trace
+    #[arg(long, env = "DASHPOT_LOG_LEVEL", default_value = "info")]
+    pub(crate) log_level: LevelFilter,
+}
+
+/// Why it does not serve.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) message: String,
+    pub(crate) exit: Exit,
+}
+
+impl Failure {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { message: message.into(), exit: Exit::Usage }
+    }
+}
+
+impl Args {
+    /// The rules, the file they are in, and who looks for changes there.
+    pub(crate) fn rules(
+        &self,
+        report: impl FnMut(Result<Reload, LoadError>) + Send + 'static,
+    ) -> Result<(LiveRules, Option<PathBuf>, Option<Watch>), Failure> {
+        let usual = || Some(PathBuf::from(USUAL_FILE)).filter(|path| path.exists());
+        let Some(file) = self.config.clone().or_else(usual) else {
+            let none = RuleSet::parse("").map_err(|errors| Failure::usage(errors.to_string()))?;
+            return Ok((LiveRules::new(none), None, None));
+        };
+        if !self.store.is_empty() {
+            let message = format!(
+                "--store goes without a rule file, and {} is one; write there: [store] url = …",
+                file.display()
+            );
+            return Err(Failure::usage(message));
+        }
+        let watched = LiveRules::watch(&file, report);
+        let (live, watch) = watched.map_err(|error| Failure::usage(error.to_string()))?;
+        Ok((live, Some(file), Some(watch)))
+    }
+
+    pub(crate) fn listen(&self, rules: &RuleSet) -> SocketAddr {
+        self.listen.or(rules.serve().listen).unwrap_or(USUAL_ADDRESS)
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        let usual = || available_parallelism().map_or(1, NonZeroUsize::get);
+        self.threads.map_or_else(usual, NonZeroUsize::get)
+    }
+
+    pub(crate) fn tls(&self, rules: &RuleSet) -> Result<Option<Tls>, Failure> {
+        let written = rules.serve();
+        let certificate = self.tls_certificate.as_ref().or(written.tls_certificate.as_ref());
+        let key = self.tls_key.as_ref().or(written.tls_key.as_ref());
+        match (certificate, key) {
+            (Some(certificate), Some(key)) => {
+                Tls::load(certificate, key).map(Some).map_err(Failure::usage)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    pub(crate) fn admin_token(&self, rules: &RuleSet) -> Result<Option<String>, Failure> {
+        let file = self.admin_token_file.as_ref().or(rules.serve().admin_token_file.as_ref());
+        let token = match (&self.admin_token, file) {
+            (Some(token), _) => token.clone(),
+            (None, Some(file)) => fs::read_to_string(file)
+                .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?,
+            (None, None) => return Ok(None),
+        };
+        let token = token.trim();
+        // An empty one would be everybody's.
+        if token.len() < 8 || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Failure::usage(
+                "an admin token has at least 8 printable characters, no spaces",
+            ));
+        }
+        Ok(Some(token.to_owned()))
+    }
+
+    /// Where to count, and who saves it.
+    pub(crate) fn store(
+        &self,
+        rules: &RuleSet,
+    ) -> Result<(AnyStore, Option<StateKeeper>), Failure> {
+        let written = rules.store();
+        let urls = if self.store.is_empty() { &written.urls } else { &self.store };
+        if urls.is_empty() {
+            return self.memory(rules);
+        }
+        let store = RedisStore::builder_on(urls)
+            .prefix(&written.prefix)
+            .deadline(written.deadline)
+            .start()
+            .map_err(|wrong| Failure::usage(wrong.to_string()))?;
+        Ok((AnyStore::Redis(store), None))
+    }
+
+    fn memory(&self, rules: &RuleSet) -> Result<(AnyStore, Option<StateKeeper>), Failure> {
+        let mut builder = MemoryStore::builder();
+        if let Some(keys) = rules.memory().max_keys {
+            builder = builder.max_keys(keys);
+        }
+        let file = self.state_file.as_ref().or(rules.memory().state_file.as_ref());
+        let Some(file) = file else {
+            return Ok((AnyStore::Memory(Arc::new(builder.build())), None));
+        };
+        let wrong = |error: &dyn std::error::Error| Failure::usage(told(error, file));
+        let store = builder.build_from(file).map_err(|error| wrong(&error))?;
+        let store = Arc::new(store);
+        let report = |error| error!("counts cannot be saved: {error}");
+        let keeper = StateKeeper::start(store.clone(), file, self.state_every, report);
+        Ok((AnyStore::Memory(store), Some(keeper.map_err(|error| wrong(&error))?)))
+    }
+}
+
+/// An error and what caused it.
+fn told(error: &dyn std::error::Error, file: &Path) -> String {
+    let mut text = error.to_string();
+    if !text.contains(&file.display().to_string()) {
+        text = format!("{}: {text}", file.display());
+    }
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,56 @@
+//! HTTPS.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+
+/// A certificate and its key, which may be replaced while they are used.
+#[derive(Debug)]
+pub(crate) struct Tls {
+    certificate: PathBuf,
+    key: PathBuf,
+    config: RwLock<Arc<ServerConfig>>,
+}
+
+impl Tls {
+    /// Reads them.
+    pub(crate) fn load(certificate: &Path, key: &Path) -> Result<Self, String> {
+        let config = RwLock::new(Arc::new(read(certificate, key)?));
+        Ok(Self { certificate: certificate.to_owned(), key: key.to_owned(), config })
+    }
+
+    /// Reads them again; if they are wrong, the last good ones stay.
+    pub(crate) fn reload(&self) -> Result<(), String> {
+        *self.config.write() = Arc::new(read(&self.certificate, &self.key)?);
+        Ok(())
+    }
+
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(self.config.read().clone())
+    }
+}
+
+fn read(certificate: &Path, key: &Path) -> Result<ServerConfig, String> {
+    let wrong = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let chain = CertificateDer::pem_file_iter(certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| wrong(certificate, &error))?;
+    if chain.is_empty() {
+        return Err(wrong(certificate, &"there is no certificate in it (PEM)"));
+    }
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_no_client_auth()
+        .with_single_cert(chain, private)
+        .map_err(|error| wrong(certificate, &error))?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
