@@ -14,7 +14,7 @@ use service::Service;
 
 const RULES: &str = r#"
 [identity]
-trusted_proxies = ["127.0.0.1"]
+trusted_proxies = ["127.0.0.1/32"]
 
 [[rule]]
 name = "api"

@@ -87,7 +87,7 @@ pub fn signal(process: u32, name: &str) {
 }
 
 /// Waits until a process stands still, or does not any more.
-pub(crate) fn await_stopped(process: u32, stopped: bool) {
+pub fn await_stopped(process: u32, stopped: bool) {
     until("a process to stop or go on", Duration::from_secs(5), || {
         let status = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
         let (_, fields) = status.rsplit_once(") ")?;

@@ -9,7 +9,7 @@ use crate::scene::Scene;
 /// For all but the first of these facts. Nothing comes back while a test runs.
 pub(crate) const RULES: &str = r#"
 [identity]
-trusted_proxies = ["127.0.0.1"]
+trusted_proxies = ["127.0.0.1/32"]
 
 [block]
 ip = ["127.0.0.66"]

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use dashpot_testkit::process::{self, TemporaryDirectory, free_port, signal, until};
+use dashpot_testkit::process::{self, TemporaryDirectory, await_stopped, free_port, signal, until};
 
 use crate::app::{App, Seen};
 use crate::client::{Answer, Caller};
@@ -95,6 +95,7 @@ impl Scene {
     /// Dashpot is there, and answers no more.
     pub(crate) fn hang(&self) {
         signal(self.service.id(), "STOP");
+        await_stopped(self.service.id(), true);
     }
 }
 
