@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::redis::free_port;
+use crate::process::free_port;
 use link::Link;
 
 /// What a [`Proxy`] does to what passes through it.

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use super::process::free_port;
 use super::server::arguments;
 use super::slots::id;
 use super::{Move, RedisServer, Reply, until};
 use crate::on_all_threads;
+use crate::process::free_port;
 
 /// How long a cluster may take to agree on something.
 const AGREEMENT: Duration = Duration::from_secs(15);

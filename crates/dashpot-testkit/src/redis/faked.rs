@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::RedisServer;
-use super::process::TemporaryDirectory;
+use crate::process::TemporaryDirectory;
 
 /// A server whose wall clock is set by the test, and stands still in between.
 ///

@@ -5,9 +5,9 @@ use std::process::{Child, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::process::{TemporaryDirectory, await_stopped, free_port, signal, start};
 use super::questions::field_of;
 use super::{Connection, Reply, until};
+use crate::process::{TemporaryDirectory, await_stopped, free_port, signal, start};
 
 /// How long a server may take to start.
 const START: Duration = Duration::from_secs(10);

@@ -9,15 +9,13 @@ use std::process::{Child, Command};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
-use std::time::Duration;
-
-use super::until;
+use std::time::{Duration, Instant};
 
 /// A port nobody listens on at this moment.
 ///
 /// It is none of those that the system gives to clients: else a client that tries to connect
 /// while the server is down may be given the very port it calls, and talk to itself.
-pub(crate) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     loop {
         let port = 10_000 + (random() % 22_000) as u16;
         if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
@@ -32,16 +30,19 @@ fn random() -> u64 {
 
 /// A directory that is removed on drop.
 #[derive(Debug)]
-pub(super) struct TemporaryDirectory(PathBuf);
+pub struct TemporaryDirectory(PathBuf);
 
 impl TemporaryDirectory {
-    pub(super) fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("dashpot-redis-{:016x}", random()));
+    /// A new one, empty.
+    #[expect(clippy::new_without_default, reason = "there is nothing default about a directory")]
+    pub fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("dashpot-test-{:016x}", random()));
         fs::create_dir(&path).expect("a temporary directory");
         Self(path)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.0
     }
 }
@@ -55,7 +56,7 @@ impl Drop for TemporaryDirectory {
 /// Starts a program that the system kills when this process ends, even if nothing is dropped.
 ///
 /// That promise is about the *thread* that starts it, so one that never ends does.
-pub(super) fn start(program: &str, prepare: impl FnOnce(&mut Command)) -> Child {
+pub fn start(program: &str, prepare: impl FnOnce(&mut Command)) -> Child {
     type Job = (Command, Sender<std::io::Result<Child>>);
     static STARTER: OnceLock<Mutex<Sender<Job>>> = OnceLock::new();
     let starter = STARTER.get_or_init(|| {
@@ -79,17 +80,29 @@ pub(super) fn start(program: &str, prepare: impl FnOnce(&mut Command)) -> Child 
 }
 
 /// Sends a signal by name.
-pub(super) fn signal(process: u32, name: &str) {
+pub fn signal(process: u32, name: &str) {
     let kill = format!("kill -{name} {process}");
     let status = Command::new("sh").args(["-c", &kill]).status().expect("there is a shell");
     assert!(status.success(), "{kill}");
 }
 
 /// Waits until a process stands still, or does not any more.
-pub(super) fn await_stopped(process: u32, stopped: bool) {
+pub fn await_stopped(process: u32, stopped: bool) {
     until("a process to stop or go on", Duration::from_secs(5), || {
         let status = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
         let (_, fields) = status.rsplit_once(") ")?;
         (fields.starts_with('T') == stopped).then_some(())
     });
+}
+
+/// Asks again and again until there is an answer.
+pub fn until<T>(what: &str, bound: Duration, mut answer: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = answer() {
+            return answer;
+        }
+        assert!(start.elapsed() < bound, "waited {bound:?} in vain: {what}");
+        thread::sleep(Duration::from_millis(3));
+    }
 }

@@ -1,0 +1,70 @@
+//! Envoy, by its filter ext_authz over HTTP.
+
+use crate::facts::{self, Denial, OnAllow, RULES};
+use crate::page::{block, changed};
+use crate::scene::Scene;
+use crate::tools::installed;
+
+const PAGE: &str = include_str!("../../../../docs/gateways/envoy.md");
+
+fn scene(rules: &str) -> Scene {
+    run(rules, &block(PAGE, "yaml"))
+}
+
+fn run(rules: &str, configuration: &str) -> Scene {
+    Scene::start(rules, &installed("envoy"), |place, command| {
+        let text = changed(configuration, "0.0.0.0", "127.0.0.1");
+        let file = place.write("envoy.yaml", &text);
+        // Several run at once, and this machine has others to serve.
+        command.args(["-c", &file, "--use-dynamic-base-id", "--concurrency", "1"]);
+        command.args(["--log-level", "warning"]);
+    })
+}
+
+#[test]
+fn who_is_over_the_limit_waits() {
+    let scene = scene(&block(PAGE, "toml"));
+    facts::who_is_over_the_limit_waits(&scene, OnAllow::Told, Denial::Ours);
+}
+
+#[test]
+fn forging_buys_nothing() {
+    facts::forging_buys_nothing(&scene(RULES));
+}
+
+#[test]
+fn methods_are_told_apart() {
+    facts::methods_are_told_apart(&scene(RULES));
+}
+
+#[test]
+fn targets_arrive_as_they_are() {
+    facts::targets_arrive_as_they_are(&scene(RULES));
+}
+
+#[test]
+fn no_way_of_writing_leads_around() {
+    facts::no_way_of_writing_leads_around(&scene(RULES));
+}
+
+#[test]
+fn answers_stay_whose_they_are() {
+    facts::answers_stay_whose_they_are(&scene(RULES));
+}
+
+#[test]
+fn without_dashpot_nobody_passes() {
+    facts::without_dashpot_nobody_passes(scene(RULES), 503);
+}
+
+#[test]
+fn a_hung_dashpot_keeps_nobody() {
+    facts::a_hung_dashpot_keeps_nobody(&scene(RULES), 503);
+}
+
+#[test]
+fn without_dashpot_everybody_passes_if_wished() {
+    let configuration = block(PAGE, "yaml");
+    let open = changed(&configuration, "failure_mode_allow: false", "failure_mode_allow: true");
+    facts::without_dashpot_everybody_passes(run(RULES, &open));
+}

@@ -1,0 +1,18 @@
+//! Real gateways in front of `dashpot serve`, with the very configurations of docs/gateways.
+//!
+//! Everything listens on loopback and dies with the test. `scripts/gateways` installs them; one that is
+//! missing fails its tests.
+
+mod app;
+mod caddy;
+mod client;
+mod envoy;
+mod facts;
+mod nginx;
+mod page;
+mod scene;
+#[path = "../support/service.rs"]
+mod service;
+#[path = "../support/tools.rs"]
+mod tools;
+mod traefik;
