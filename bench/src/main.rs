@@ -10,6 +10,7 @@ mod machine;
 mod peer;
 mod peers;
 mod redis;
+mod service;
 mod speed;
 mod table;
 mod workload;
@@ -28,7 +29,7 @@ pub(crate) enum Scale {
 
 type Section = (&'static str, fn(Scale));
 
-const SECTIONS: [Section; 10] = [
+const SECTIONS: [Section; 11] = [
     ("speed", speed::report),
     ("three", speed::report_three),
     ("excess", excess::report),
@@ -39,11 +40,12 @@ const SECTIONS: [Section; 10] = [
     ("rules", layer::report_rules),
     ("redis", redis::report),
     ("outage", redis::report_outages),
+    ("service", service::report),
 ];
 
 const USAGE: &str =
     "usage: bench [--quick | --full] [speed] [three] [excess] [bytes] [fill] [flood] [layer] [rules]
-             [redis] [outage]
+             [redis] [outage] [service]
 
   --quick   about a minute: fewer rounds, and what is rough about them shows
   --full    adds 10 million keys: twenty minutes, 5 GB of memory

@@ -1,0 +1,230 @@
+//! The service over HTTP, beside throttlecrab's; how soon it answers, and how large it is.
+//!
+//! Both are asked by `wrk`, one thread and 50 connections, on the same machine: what it takes is taken
+//! from both alike. scripts/bench says how to get them if they are not there.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use dashpot_testkit::process::{TemporaryDirectory, free_port, start};
+
+use crate::Scale;
+use crate::table::{Table, count, median, number};
+
+/// Questions that differ in their keys, so that no key is hot.
+const KEYS: u32 = 10_000;
+
+/// A service, and how it is asked.
+struct Subject {
+    name: &'static str,
+    run: fn(u16) -> Option<Running>,
+    path: &'static str,
+    /// The body for a key, as `wrk`'s Lua writes it.
+    allow: &'static str,
+    deny: &'static str,
+}
+
+const SUBJECTS: [Subject; 2] = [
+    Subject {
+        name: "dashpot",
+        run: |port| dashpot(port, &[]),
+        path: "/v1/check",
+        allow: r#"'{"key":"user-' .. key .. '","limit":"1000000/s burst 1000000"}'"#,
+        deny: r#"'{"key":"user-' .. key .. '","limit":"1/h"}'"#,
+    },
+    Subject {
+        name: "throttlecrab",
+        run: throttlecrab,
+        path: "/throttle",
+        allow: r#"'{"key":"user-' .. key .. '","max_burst":1000000,"count_per_period":1000000,"period":1,"quantity":1}'"#,
+        deny: r#"'{"key":"user-' .. key .. '","max_burst":1,"count_per_period":1,"period":3600,"quantity":1}'"#,
+    },
+];
+
+/// Stopped when it is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub(crate) fn report(scale: Scale) {
+    let (rounds, seconds) = match scale {
+        Scale::Quick => (1, 2),
+        Scale::Usual => (3, 5),
+        Scale::Full => (5, 10),
+    };
+    let mut table = Table::new(["answers", "who", "requests/s", "÷ throttlecrab", "p50 ms", "p99 ms"]);
+    for (outcome, body) in
+        [("allowed", (|one| one.allow) as fn(&Subject) -> &'static str), ("denied", |one| one.deny)]
+    {
+        let mut figures: Vec<[Vec<f64>; 3]> = SUBJECTS.iter().map(|_| Default::default()).collect();
+        for _ in 0..rounds {
+            for (subject, figures) in SUBJECTS.iter().zip(&mut figures) {
+                let Some(measured) = measure(subject, body(subject), seconds) else { continue };
+                for (all, one) in figures.iter_mut().zip(measured) {
+                    all.push(one);
+                }
+            }
+        }
+        let medians: Vec<[f64; 3]> =
+            figures.into_iter().map(|figures| figures.map(median)).collect();
+        for (subject, [rate, half, most]) in SUBJECTS.iter().zip(&medians) {
+            let ratio = format!("{:.2}", rate / medians[1][0]);
+            let cells = [outcome.to_owned(), subject.name.to_owned(), count(*rate), ratio];
+            table.row(cells.into_iter().chain([number(*half), number(*most)]));
+        }
+    }
+    table.print(
+        "The service over HTTP",
+        "`wrk`, one thread and 50 connections, on the same machine; 10 000 keys. dashpot answers with every policy's \
+         state and the rate-limit headers.",
+    );
+    starts(scale);
+}
+
+/// Asks for some seconds: requests a second, and how long half and 99 of 100 take, in milliseconds.
+fn measure(subject: &Subject, body: &str, seconds: u32) -> Option<[f64; 3]> {
+    let port = free_port();
+    let _running = (subject.run)(port)?;
+    let directory = TemporaryDirectory::new();
+    let script = directory.path().join("ask.lua");
+    let lua = format!(
+        "local n = 0
+wrk.method = 'POST'
+wrk.headers['content-type'] = 'application/json'
+request = function()
+  n = (n * 1103515245 + 12345) % 2147483648
+  local key = n % {KEYS}
+  return wrk.format(nil, nil, nil, {body})
+end
+"
+    );
+    fs::write(&script, lua).expect("a script");
+    let url = format!("http://127.0.0.1:{port}{}", subject.path);
+    let ask = |seconds: u32| {
+        let output = Command::new("wrk")
+            .args(["-t1", "-c50", "--latency", &format!("-d{seconds}s"), "-s"])
+            .arg(&script)
+            .arg(&url)
+            .output()
+            .expect("wrk, which is a package of Debian's");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    // The first second fills tables, and is not counted.
+    ask(1);
+    let told = ask(seconds);
+    Some([figure(&told, "Requests/sec:"), millis(&told, "50%"), millis(&told, "99%")])
+}
+
+fn figure(told: &str, name: &str) -> f64 {
+    let line = told.lines().find(|line| line.trim_start().starts_with(name));
+    let word = line.and_then(|line| line.split_whitespace().nth(1));
+    word.and_then(|word| word.parse().ok()).unwrap_or(f64::NAN)
+}
+
+/// `612.00us`, `1.61ms`, `1.02s`.
+fn millis(told: &str, name: &str) -> f64 {
+    let line = told.lines().find(|line| line.trim_start().starts_with(name));
+    let Some(word) = line.and_then(|line| line.split_whitespace().nth(1)) else { return f64::NAN };
+    let (digits, factor) = match word {
+        word if word.ends_with("us") => (&word[..word.len() - 2], 1e-3),
+        word if word.ends_with("ms") => (&word[..word.len() - 2], 1.0),
+        word => (word.trim_end_matches('s'), 1e3),
+    };
+    digits.parse::<f64>().map_or(f64::NAN, |number| number * factor)
+}
+
+/// The program, built as it is shipped.
+fn program() -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/dashpot");
+    let status = Command::new("cargo")
+        .args(["build", "--release", "--locked", "--quiet", "--manifest-path"])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml"))
+        .status();
+    assert!(status.is_ok_and(|status| status.success()), "dashpot can be built");
+    path
+}
+
+fn dashpot(port: u16, more: &[&str]) -> Option<Running> {
+    let program = program();
+    let child = start(program.to_str()?, |command| {
+        command.args(["serve", "--log-level", "off", "--listen", &format!("127.0.0.1:{port}")]);
+        command.args(more).current_dir("/").stdout(Stdio::null());
+    });
+    wait_for(port);
+    Some(Running(child))
+}
+
+fn throttlecrab(port: u16) -> Option<Running> {
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/peers/bin/throttlecrab-server");
+    if !installed.exists() {
+        let status = Command::new("cargo")
+            .args(["install", "--locked", "--quiet", "throttlecrab-server", "--version", "0.4.40", "--root"])
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("target/peers"))
+            .status();
+        if !status.is_ok_and(|status| status.success()) {
+            eprintln!("throttlecrab-server cannot be installed; it needs protoc (protobuf-compiler)");
+            return None;
+        }
+    }
+    let child = start(installed.to_str()?, |command| {
+        command.args(["--http", "--http-host", "127.0.0.1", "--http-port", &port.to_string()]);
+        command.args(["--log-level", "error", "--store", "periodic"]).stdout(Stdio::null());
+    });
+    wait_for(port);
+    Some(Running(child))
+}
+
+/// Waits until somebody listens.
+fn wait_for(port: u16) {
+    let began = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(began.elapsed() < Duration::from_secs(10), "nobody listens on {port}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// From the start of the process to its first answer.
+fn starts(scale: Scale) {
+    let program = program();
+    let rounds = if scale == Scale::Quick { 5 } else { 21 };
+    let times: Vec<f64> = (0..rounds).map(|_| first_answer(&program)).collect();
+    let size = fs::metadata(&program).map_or(f64::NAN, |file| file.len() as f64 / 1e6);
+    let mut table = Table::new(["", "figure"]);
+    let most = times.iter().copied().fold(0.0, f64::max);
+    table.row(["start to first answer, median ms".to_owned(), number(median(times))]);
+    table.row(["start to first answer, longest ms".to_owned(), number(most)]);
+    table.row(["the program, MB".to_owned(), number(size)]);
+    table.print("Starting `dashpot serve`", "Until the answer to a check has been read.");
+}
+
+fn first_answer(program: &Path) -> f64 {
+    let began = Instant::now();
+    let mut child = Command::new(program)
+        .args(["serve", "--log-level", "off", "--listen", "127.0.0.1:0"])
+        .current_dir("/")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("dashpot starts");
+    let said = BufReader::new(child.stdout.take().expect("it is piped"));
+    let _running = Running(child);
+    let line = said.lines().map_while(Result::ok).find(|line| line.starts_with("listening on"));
+    let address = line.and_then(|line| line.rsplit("//").next().map(str::to_owned));
+    let mut stream = TcpStream::connect(address.expect("it says where")).expect("it listens");
+    let body = r#"{"key":"alice","limit":"10/s"}"#;
+    let request =
+        format!("POST /v1/check HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).expect("it answers");
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    began.elapsed().as_secs_f64() * 1e3
+}
