@@ -49,7 +49,7 @@ impl Tally {
     /// for limits that are in no rule.
     pub fn allow(&self, statuses: &[PolicyStatus<'_>]) {
         self.allowed.add();
-        let is_near = |status: &PolicyStatus<'_>| status.remaining() < status.limit() / 5;
+        let is_near = |status: &PolicyStatus<'_>| status.remaining() < status.limit().div_ceil(5);
         if statuses.iter().any(is_near) {
             self.near_limit.fetch_add(1, Ordering::Relaxed);
         }

@@ -1,18 +1,21 @@
 //! A decision as JSON.
 
+use std::borrow::Cow;
+use std::time::Duration;
+
 use dashpot::{Decision, Outcome, PolicyStatus};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::seconds::seconds;
+use crate::seconds::Seconds;
 
 /// How a question was answered. Durations are seconds.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Answer<'a> {
     /// Whether it may be done.
     pub(crate) outcome: OutcomeWord,
     /// How long to wait before doing it: a queue's delay.
-    pub(crate) delay: f64,
+    pub(crate) delay: Seconds,
     /// How each limit stands.
     pub(crate) policies: Vec<PolicyAnswer<'a>>,
     /// Why not.
@@ -20,9 +23,9 @@ pub(crate) struct Answer<'a> {
     pub(crate) reason: Option<Reason>,
     /// The rule that denied it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rule: Option<&'a str>,
+    pub(crate) rule: Option<Cow<'a, str>>,
     /// Whether the store did not answer, and this was decided without it.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) degraded: bool,
     /// What to settle with, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,24 +33,24 @@ pub(crate) struct Answer<'a> {
 }
 
 /// How one limit stands.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PolicyAnswer<'a> {
     /// Its name; a limit made up on the spot goes by its key.
-    policy: &'a str,
+    policy: Cow<'a, str>,
     /// What it says.
-    outcome: OutcomeWord,
+    pub(crate) outcome: OutcomeWord,
     /// What it allows.
     limit: u64,
     /// What is left of that.
-    remaining: u64,
+    pub(crate) remaining: u64,
     /// Until all of it is back.
-    reset_after: f64,
+    pub(crate) reset_after: Seconds,
     /// Until the same would be allowed; nothing if it was, or no wait would do.
-    retry_after: Option<f64>,
+    pub(crate) retry_after: Option<Seconds>,
 }
 
 /// What a limit says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OutcomeWord {
     Allow,
@@ -55,7 +58,7 @@ pub(crate) enum OutcomeWord {
 }
 
 /// Why something is denied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Reason {
     /// A limit is reached.
@@ -73,7 +76,7 @@ impl<'a> Answer<'a> {
     pub(crate) const fn bare(outcome: OutcomeWord) -> Self {
         Self {
             outcome,
-            delay: 0.0,
+            delay: Seconds(Duration::ZERO),
             policies: Vec::new(),
             reason: None,
             rule: None,
@@ -86,7 +89,7 @@ impl<'a> Answer<'a> {
     pub(crate) fn of(decision: &Decision<'_>, names: impl IntoIterator<Item = &'a str>) -> Self {
         let statuses = decision.statuses().iter().zip(names);
         Self {
-            delay: seconds(decision.delay()),
+            delay: Seconds(decision.delay()),
             policies: statuses.map(|(status, name)| PolicyAnswer::new(status, name)).collect(),
             reason: (!decision.is_allowed()).then_some(Reason::Limited),
             degraded: decision.is_degraded(),
@@ -98,12 +101,12 @@ impl<'a> Answer<'a> {
 impl<'a> PolicyAnswer<'a> {
     pub(crate) fn new(status: &PolicyStatus<'_>, policy: &'a str) -> Self {
         Self {
-            policy,
+            policy: policy.into(),
             outcome: status.outcome().into(),
             limit: status.limit(),
             remaining: status.remaining(),
-            reset_after: seconds(status.reset_after()),
-            retry_after: status.retry_after().map(seconds),
+            reset_after: Seconds(status.reset_after()),
+            retry_after: status.retry_after().map(Seconds),
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::io::{self, ErrorKind, Write};
 
 use clap::builder::BoolishValueParser;
-use dashpot::{Check, Outcome, Policy};
+use dashpot::{Outcome, Policy};
 
-use crate::answer::Answer;
+use crate::answer::OutcomeWord;
 use crate::limit::{Counts, Limit};
 use crate::{Exit, table};
 
@@ -18,9 +18,10 @@ Examples:
   dashpot check 10/s --algorithm leaky-bucket --queue 20 --key alice --times 4
   dashpot check 1000/month --algorithm fixed-window --zone Europe/Berlin --key alice
   dashpot check 5/min --key alice --store redis://127.0.0.1:6379
+  dashpot check 5/min --key alice --server http://127.0.0.1:8080
 
-Exits with 0 if everything was allowed, 1 if something was denied, 2 on wrong usage, 3 if the store cannot be
-reached.")]
+Exits with 0 if everything was allowed, 1 if something was denied, 2 on wrong usage, 3 if the store or the
+server cannot be reached.")]
 pub(crate) struct Args {
     #[command(flatten)]
     limit: Limit,
@@ -69,19 +70,18 @@ fn ask(
         table::heading(out, policy, &args.limit.key)?;
     }
     for number in 1..=args.times {
-        let check = Check::new(policy, &args.limit.key).cost(args.cost);
-        let decision = match counts.decide(check) {
-            Ok(decision) => decision,
+        let answer = match counts.decide(&args.limit, policy, args.cost) {
+            Ok(answer) => answer,
             Err(exit) => return Ok(Some(exit)),
         };
-        if !decision.is_allowed() {
+        if answer.outcome == OutcomeWord::Deny {
             *outcome = Outcome::Deny;
         }
         if args.json {
-            serde_json::to_writer(&mut *out, &Answer::of(&decision, [args.limit.key.as_str()]))?;
+            serde_json::to_writer(&mut *out, &answer)?;
             writeln!(out)?;
         } else {
-            table::row(out, number, &decision)?;
+            table::row(out, number, policy, &answer)?;
         }
     }
     out.flush()?;

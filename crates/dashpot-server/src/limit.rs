@@ -1,16 +1,23 @@
 //! A limit on the command line, and where it is kept.
 
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use dashpot::{
     Algorithm, Check, Decision, Key, KeyOperation, MemoryStore, Policy, PolicyError, Quota, Store,
-    StoreError, Zone,
+    StoreError, Timestamp, Zone,
 };
 use dashpot_redis::RedisStore;
+use serde_json::Value;
 use tokio::runtime::{self, Runtime};
 
 use crate::Exit;
+use crate::answer::Answer;
+use crate::server::{AnyServer, Server};
+
+/// What limits are called that somebody made up on the spot. What was counted belongs to key, algorithm
+/// and window.
+pub(crate) const NAME: &str = "check";
 
 /// How long a store may take. Nobody is served by this command, so it need not hurry.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -27,7 +34,7 @@ pub(crate) struct Limit {
     pub(crate) key: String,
 
     /// The policy's name, which what was counted belongs to
-    #[arg(long, default_value = "check", env = "DASHPOT_POLICY")]
+    #[arg(long, default_value = NAME, env = "DASHPOT_POLICY", conflicts_with = "server")]
     policy: String,
 
     /// token-bucket, leaky-bucket, fixed-window, sliding-log, sliding-window or concurrency
@@ -54,6 +61,9 @@ pub(crate) struct Limit {
     /// What the names of all keys on Redis begin with
     #[arg(long, default_value = "dashpot", env = "DASHPOT_PREFIX")]
     prefix: String,
+
+    #[command(flatten)]
+    pub(crate) server: AnyServer,
 }
 
 impl Limit {
@@ -74,6 +84,13 @@ impl Limit {
     /// The policy and the store; or how the command ends, once it has said why.
     pub(crate) fn open(&self) -> Result<(Policy, Counts), Exit> {
         let policy = self.build().map_err(|wrong| usage(&wrong))?;
+        if let Some(server) = self.server.open()? {
+            if !self.store.is_empty() {
+                eprintln!("error: --server knows where it counts; leave --store out");
+                return Err(Exit::Usage);
+            }
+            return Ok((policy, Counts::Server(server)));
+        }
         if self.store.is_empty() {
             return Ok((policy, Counts::Here(MemoryStore::new())));
         }
@@ -92,6 +109,22 @@ impl Limit {
         runtime.block_on(store.ready(PATIENCE)).map_err(|error| unreachable(&error))?;
         Ok((policy, Counts::There(store, runtime)))
     }
+
+    /// As the service reads it, with one thing more.
+    fn question(&self, (name, value): (&str, Value)) -> Value {
+        let zone = Some(&self.zone).filter(|zone| **zone != Zone::UTC);
+        let said = [
+            ("key", Some(self.key.as_str().into())),
+            ("limit", Some(self.limit.to_string().into())),
+            ("algorithm", self.algorithm.map(|algorithm| algorithm.name().into())),
+            ("queue", self.queue.map(Into::into)),
+            ("undelayed", self.undelayed.map(Into::into)),
+            ("zone", zone.map(|zone| zone.to_string().into())),
+            (name, Some(value).filter(|value| !value.is_null())),
+        ];
+        let said = said.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        Value::Object(said.collect())
+    }
 }
 
 /// Where it is counted.
@@ -99,26 +132,82 @@ impl Limit {
 pub(crate) enum Counts {
     Here(MemoryStore),
     There(RedisStore, Runtime),
+    Server(Server),
 }
 
 impl Counts {
-    pub(crate) fn decide<'p>(&self, check: Check<'p, '_>) -> Result<Decision<'p>, Exit> {
+    /// Asks for so much.
+    pub(crate) fn decide<'l>(
+        &self,
+        limit: &'l Limit,
+        policy: &Policy,
+        cost: u64,
+    ) -> Result<Answer<'l>, Exit> {
+        let check = Check::new(policy, &limit.key).cost(cost);
+        let decision = match self {
+            Self::Here(store) => store.decide_now(&[check]),
+            Self::There(store, runtime) => answer(runtime, store.decide(&[check]))?,
+            Self::Server(server) => {
+                return server.ask("/v1/check", &limit.question(("cost", cost.into())));
+            }
+        };
+        Ok(Answer::of(&decision, [limit.key.as_str()]))
+    }
+
+    /// Carries out an operator's wish.
+    pub(crate) fn manage<'l>(
+        &self,
+        limit: &'l Limit,
+        policy: &Policy,
+        wish: &Wish,
+    ) -> Result<Answer<'l>, Exit> {
+        let key = Key::from(limit.key.as_str());
+        let operation = wish.operation();
+        let decision = match self {
+            Self::Here(store) => store.manage_now(policy, key, operation),
+            Self::There(store, runtime) => answer(runtime, store.manage(policy, key, operation))?,
+            Self::Server(server) => {
+                let time = match wish {
+                    Wish::Block(time) => format!("{}ns", time.as_nanos()).into(),
+                    _ => Value::Null,
+                };
+                let path = format!("/v1/keys/{}", wish.name());
+                return server.ask(&path, &limit.question(("for", time)));
+            }
+        };
+        Ok(Answer::of(&decision, [limit.key.as_str()]))
+    }
+}
+
+/// What an operator wants of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    Peek,
+    Reset,
+    Block(Duration),
+    Unblock,
+}
+
+impl Wish {
+    const fn name(self) -> &'static str {
         match self {
-            Self::Here(store) => Ok(store.decide_now(&[check])),
-            Self::There(store, runtime) => answer(runtime, store.decide(&[check])),
+            Self::Peek => "peek",
+            Self::Reset => "reset",
+            Self::Block(_) => "block",
+            Self::Unblock => "unblock",
         }
     }
 
-    pub(crate) fn manage<'p>(
-        &self,
-        policy: &'p Policy,
-        key: &str,
-        operation: KeyOperation,
-    ) -> Result<Decision<'p>, Exit> {
-        let key = Key::from(key);
+    /// The same, as of now.
+    pub(crate) fn operation(self) -> KeyOperation {
         match self {
-            Self::Here(store) => Ok(store.manage_now(policy, key, operation)),
-            Self::There(store, runtime) => answer(runtime, store.manage(policy, key, operation)),
+            Self::Peek => KeyOperation::Peek,
+            Self::Reset => KeyOperation::Reset,
+            Self::Unblock => KeyOperation::Unblock,
+            Self::Block(time) => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                KeyOperation::Block(Timestamp::EPOCH.after(now).after(time))
+            }
         }
     }
 }
@@ -130,12 +219,12 @@ fn answer<'p>(
     runtime.block_on(asked).map_err(|error| unreachable(&error))
 }
 
-fn usage(wrong: &dyn std::error::Error) -> Exit {
+pub(crate) fn usage(wrong: &dyn std::error::Error) -> Exit {
     eprintln!("error: {wrong}");
     Exit::Usage
 }
 
-fn unreachable(error: &dyn std::error::Error) -> Exit {
+pub(crate) fn unreachable(error: &dyn std::error::Error) -> Exit {
     eprint!("error: {error}");
     let mut source = error.source();
     while let Some(cause) = source {

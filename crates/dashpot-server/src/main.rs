@@ -17,11 +17,14 @@ mod limit;
 mod rules;
 mod seconds;
 mod serve;
+mod server;
 mod table;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 
 /// One rate limiter for every layer.
 #[derive(Debug, Parser)]
@@ -37,6 +40,11 @@ enum Command {
     Check(check::Args),
     Key(key::Args),
     Rules(rules::Args),
+    /// Print completions for a shell: dashpot completions bash > …
+    Completions {
+        /// bash, elvish, fish, powershell or zsh
+        shell: Shell,
+    },
 }
 
 /// How the command ends.
@@ -60,6 +68,13 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Rules(args) => rules::run(&args),
+        Command::Completions { shell } => completions(shell),
     };
     ExitCode::from(exit as u8)
+}
+
+fn completions(shell: Shell) -> Exit {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "dashpot", &mut script);
+    key::written(io::stdout().lock().write_all(&script)).err().unwrap_or(Exit::Fine)
 }

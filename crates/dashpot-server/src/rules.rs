@@ -1,16 +1,23 @@
-//! `dashpot rules`: work on rule files without serving anybody.
+//! `dashpot rules`: work on rule files, and on those a server uses.
 
-use std::io::{self, ErrorKind, Write};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use bytes::Bytes;
 use clap::Subcommand;
+use clap::builder::BoolishValueParser;
 use dashpot_http::{HttpDescriptor, Peer};
 use dashpot_rules::{LoadError, RuleSet, diff, schema};
 use http::{HeaderName, HeaderValue, Method, Request, Uri};
+use serde_json::{Value, json};
 
 use crate::Exit;
+use crate::key::written;
+use crate::serve::api::rules::{ActiveRules, Changes, Explained};
+use crate::server::{AnyServer, OneServer};
 
 /// Check rule files, explain what they do to a request, compare two of them.
 #[derive(Debug, clap::Args)]
@@ -24,6 +31,19 @@ enum Command {
     Check(CheckArgs),
     Explain(ExplainArgs),
     Diff(DiffArgs),
+    /// List the rules that a server uses, and what came of them
+    List {
+        #[command(flatten)]
+        server: OneServer,
+        /// Print JSON
+        #[arg(long, env = "DASHPOT_JSON", value_parser = BoolishValueParser::new())]
+        json: bool,
+    },
+    /// Have a server read its rule file again, now
+    Reload {
+        #[command(flatten)]
+        server: OneServer,
+    },
     /// Print the JSON Schema of rule files, for editors
     Schema,
 }
@@ -44,6 +64,7 @@ struct CheckArgs {
 Examples:
   dashpot rules explain POST /login --peer 203.0.113.7
   dashpot rules explain GET /api/books --peer 10.0.0.1 -H 'x-forwarded-for: 203.0.113.7'
+  dashpot rules explain GET /api/books --server http://127.0.0.1:8080
   dashpot rules explain POST /login -H 'content-type: application/json' --body '{\"email\":\"a@b.c\"}'")]
 struct ExplainArgs {
     /// The request's method
@@ -67,15 +88,43 @@ struct ExplainArgs {
     /// The request's body
     #[arg(long)]
     body: Option<String>,
+
+    #[command(flatten)]
+    server: AnyServer,
 }
 
 /// Say what changes from one rule file to another, and what becomes of the counts.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  dashpot rules diff old.toml new.toml
+  dashpot rules diff new.toml --server http://127.0.0.1:8080")]
 struct DiffArgs {
-    /// The rules there are
-    before: PathBuf,
-    /// The rules there will be
-    after: PathBuf,
+    /// The rules there are, unless a server has them, and the rules there will be
+    #[arg(required = true, num_args = 1..=2)]
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    server: AnyServer,
+}
+
+/// Why there is nothing to tell.
+enum Failure {
+    Rules(LoadError),
+    /// It was told already.
+    Told(Exit),
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        Self::Rules(error)
+    }
+}
+
+impl From<Exit> for Failure {
+    fn from(exit: Exit) -> Self {
+        Self::Told(exit)
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Exit {
@@ -83,30 +132,27 @@ pub(crate) fn run(args: &Args) -> Exit {
         Command::Check(args) => check(args),
         Command::Explain(args) => explain(args),
         Command::Diff(args) => compare(args),
+        Command::List { server, json } => list(server, *json),
+        Command::Reload { server } => reload(server),
         Command::Schema => Ok(format!("{:#}\n", schema())),
     };
     let text = match text {
         Ok(text) => text,
-        Err(error) => {
-            match error {
-                // They say themselves what they are.
-                LoadError::Rules(errors) => eprintln!("{errors}"),
-                other => eprintln!("error: {other}"),
-            }
+        Err(Failure::Told(exit)) => return exit,
+        // They say themselves what they are.
+        Err(Failure::Rules(LoadError::Rules(errors))) => {
+            eprintln!("{errors}");
+            return Exit::Usage;
+        }
+        Err(Failure::Rules(other)) => {
+            eprintln!("error: {other}");
             return Exit::Usage;
         }
     };
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        // Whoever reads may have seen enough.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            eprintln!("error: cannot write the answer: {error}");
-            Exit::Output
-        }
-        _ => Exit::Fine,
-    }
+    written(io::stdout().lock().write_all(text.as_bytes())).err().unwrap_or(Exit::Fine)
 }
 
-fn check(args: &CheckArgs) -> Result<String, LoadError> {
+fn check(args: &CheckArgs) -> Result<String, Failure> {
     let rules = RuleSet::load(&args.file)?;
     let mut text = String::new();
     for advice in rules.advice() {
@@ -132,7 +178,12 @@ fn several(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-fn explain(args: &ExplainArgs) -> Result<String, LoadError> {
+fn explain(args: &ExplainArgs) -> Result<String, Failure> {
+    if let Some(server) = args.server.open()? {
+        let told: Explained =
+            server.ask("/v1/rules/explain", &json!({ "request": asked(args) }))?;
+        return Ok(told.text);
+    }
     let rules = RuleSet::load(&args.config)?;
     let mut request = Request::new(());
     request.method_mut().clone_from(&args.method);
@@ -146,12 +197,75 @@ fn explain(args: &ExplainArgs) -> Result<String, LoadError> {
     Ok(rules.explain(&descriptor).to_string())
 }
 
-fn compare(args: &DiffArgs) -> Result<String, LoadError> {
-    let lines = diff(&RuleSet::load(&args.before)?, &RuleSet::load(&args.after)?);
+/// The request as a server reads it.
+fn asked(args: &ExplainArgs) -> Value {
+    let mut headers: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (name, value) in &args.headers {
+        let line = String::from_utf8_lossy(value.as_bytes()).into_owned();
+        headers.entry(name.as_str()).or_default().push(line);
+    }
+    let path = args.uri.path_and_query().map_or("/", |path| path.as_str());
+    json!({
+        "method": args.method.as_str(), "path": path, "ip": args.peer, "headers": headers,
+        "body": args.body, "host": args.uri.host(),
+    })
+}
+
+fn compare(args: &DiffArgs) -> Result<String, Failure> {
+    let lines = match (args.server.open()?, &*args.files) {
+        (None, [before, after]) => diff(&RuleSet::load(before)?, &RuleSet::load(after)?),
+        (Some(server), [after]) => {
+            let read = fs::read_to_string(after);
+            let text = read.map_err(|error| LoadError::Read { path: after.clone(), error })?;
+            let told: Changes = server.send("/v1/rules/diff", text)?;
+            told.changes
+        }
+        (None, _) => return Err(misused("name two rule files, or one and --server")),
+        (Some(_), _) => return Err(misused("name one rule file: the server has the other")),
+    };
     if lines.is_empty() {
         return Ok("nothing changes\n".to_owned());
     }
     Ok(lines.iter().map(|line| format!("{line}\n")).collect())
+}
+
+fn misused(why: &str) -> Failure {
+    eprintln!("error: {why}");
+    Failure::Told(Exit::Usage)
+}
+
+fn list(server: &OneServer, json: bool) -> Result<String, Failure> {
+    let told: ActiveRules = server.open()?.get("/v1/rules")?;
+    if json {
+        return Ok(serde_json::to_string(&told).unwrap_or_default() + "\n");
+    }
+    let mut text = format!("generation {}\n\n", told.generation);
+    text.push_str(" allowed    near   denied   shadow  degraded  rule\n");
+    for rule in &told.rules {
+        let says = |item: &str| rule.says.get(item).map_or("", String::as_str);
+        text.push_str(&format!(
+            "{:>8}{:>8}{:>9}{:>9}{:>10}  {}: {}, by {}, {}\n",
+            rule.allowed,
+            rule.near_limit,
+            rule.denied,
+            rule.shadow_denied,
+            rule.degraded,
+            rule.name,
+            says("match"),
+            says("by"),
+            says("limits"),
+        ));
+    }
+    Ok(text)
+}
+
+fn reload(server: &OneServer) -> Result<String, Failure> {
+    let told: Changes = server.open()?.send("/v1/rules/reload", String::new())?;
+    let mut text = format!("generation {}\n", told.generation);
+    for line in &told.changes {
+        text.push_str(&format!("{line}\n"));
+    }
+    Ok(text)
 }
 
 /// Reads `name: value`.

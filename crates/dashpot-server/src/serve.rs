@@ -1,6 +1,6 @@
 //! `dashpot serve`: the decision service.
 
-mod api;
+pub(crate) mod api;
 mod connection;
 mod limits;
 mod listen;

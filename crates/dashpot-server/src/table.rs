@@ -3,29 +3,37 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use dashpot::{Decision, Policy};
+use dashpot::Policy;
 
-use crate::answer::OutcomeWord;
+use crate::answer::{Answer, OutcomeWord};
 
 pub(crate) fn heading(out: &mut impl Write, policy: &Policy, key: &str) -> io::Result<()> {
     writeln!(out, "{}, {}, key {key:?}\n", policy.quota(), policy.algorithm())?;
     writeln!(out, "   #  outcome  remaining  reset after  retry after  delay")
 }
 
-pub(crate) fn row(out: &mut impl Write, number: u64, decision: &Decision<'_>) -> io::Result<()> {
-    for status in decision.statuses() {
-        let retry_after = match status.retry_after() {
-            Some(wait) => human(wait),
-            None if status.is_never() => "never".to_owned(),
+pub(crate) fn row(
+    out: &mut impl Write,
+    number: u64,
+    policy: &Policy,
+    answer: &Answer<'_>,
+) -> io::Result<()> {
+    for status in &answer.policies {
+        let retry_after = match status.retry_after {
+            Some(wait) => human(wait.0),
+            // When a permit comes back nobody knows.
+            None if policy.quota().is_concurrent() => "-".to_owned(),
+            None if status.outcome == OutcomeWord::Deny => "never".to_owned(),
             None => "-".to_owned(),
         };
-        let delay = if status.delay().is_zero() { "-".to_owned() } else { human(status.delay()) };
+        let delay = answer.delay.0;
+        let delay = if delay.is_zero() { "-".to_owned() } else { human(delay) };
         writeln!(
             out,
             "{number:>4}  {:<7}  {:>9}  {:>11}  {retry_after:>11}  {delay:>5}",
-            OutcomeWord::from(status.outcome()).as_str(),
-            status.remaining(),
-            human(status.reset_after()),
+            status.outcome.as_str(),
+            status.remaining,
+            human(status.reset_after.0),
         )?;
     }
     Ok(())

@@ -6,11 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 use dashpot::{Algorithm, Policy, Quota, Zone};
 use parking_lot::RwLock;
 
+use crate::limit::NAME;
 use crate::serve::wrong::Wrong;
-
-/// What all of them are called: what was counted belongs to key, algorithm and window, and
-/// `dashpot check` calls it so, too.
-pub(crate) const NAME: &str = "check";
 
 /// How many are remembered, to be found without being read again.
 const REMEMBERED: usize = 4096;

@@ -13,7 +13,7 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-use crate::seconds::seconds;
+use crate::seconds::Seconds;
 use crate::serve::service::Service;
 use crate::serve::store::AnyStore;
 
@@ -206,14 +206,14 @@ impl Out<'_> {
         for door in Door::ALL {
             let nanos = sum(&|one| Some(&one.doors.get(door as usize)?.nanos));
             let mut buckets = Vec::new();
-            let ends = BUCKETS.iter().map(|end| seconds(Duration::from_micros(*end)));
+            let ends = BUCKETS.iter().map(|end| Seconds(Duration::from_micros(*end)).as_f64());
             for (bucket, end) in ends.chain([f64::MAX]).enumerate() {
                 buckets.push((end, sum(&|one| one.doors.get(door as usize)?.buckets.get(bucket))));
             }
             let count = buckets.iter().map(|(_, count)| count).sum();
             let labels = [("door", door.name())];
             let mut one = metric.encode_family(&labels)?;
-            let sum = seconds(Duration::from_nanos(nanos));
+            let sum = Seconds(Duration::from_nanos(nanos)).as_f64();
             one.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
         }
         Ok(())
@@ -309,7 +309,7 @@ impl Out<'_> {
         )?;
         self.counters(
             ("store_down_seconds", "How long a server was down", "server"),
-            each(|one| seconds(one.down_for)),
+            each(|one| Seconds(one.down_for).as_f64()),
         )
     }
 }

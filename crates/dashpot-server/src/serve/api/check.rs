@@ -180,7 +180,7 @@ async fn ask_rules(
                 Refusal::Unavailable(rule) => (Reason::Unavailable, Some(rule)),
                 Refusal::Blocked(_) => (Reason::Blocked, None),
             };
-            (answer.reason, answer.rule) = (Some(reason), rule.map(|rule| rule.name()));
+            (answer.reason, answer.rule) = (Some(reason), rule.map(|rule| rule.name().into()));
         }
         None if reserve && times > 0 => {
             answer.reservation = give_out(service, taken(&plan, &ruling, pending));
@@ -253,7 +253,12 @@ pub(super) fn has_rules(rules: &RuleSet) -> Result<(), &'static str> {
 
 fn unavailable(rule: Option<&str>) -> Answered {
     let reason = Some(Reason::Unavailable);
-    let answer = Answer { reason, rule, degraded: true, ..Answer::bare(OutcomeWord::Deny) };
+    let answer = Answer {
+        reason,
+        rule: rule.map(Into::into),
+        degraded: true,
+        ..Answer::bare(OutcomeWord::Deny)
+    };
     let mut response = json(StatusCode::SERVICE_UNAVAILABLE, &answer)?;
     no_store(&mut response);
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
@@ -267,7 +272,7 @@ fn no_store(response: &mut Response<Full<Bytes>>) {
 /// Answers, with the headers that tell how the caller stands.
 fn tell(answer: &Answer<'_>, decision: Option<&Decision<'_>>, rules: &RuleSet) -> Answered {
     if answer.reason == Some(Reason::Unavailable) {
-        return unavailable(answer.rule);
+        return unavailable(answer.rule.as_deref());
     }
     let denied = answer.outcome == OutcomeWord::Deny;
     let mut response =

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::admin::admit;
 use super::openapi::Documented;
 use super::{Answered, Call, Route, json, text};
-use crate::seconds::seconds;
+use crate::seconds::Seconds;
 use crate::serve::metrics::{self, Door};
 use crate::serve::service::Shared;
 use crate::serve::store::AnyStore;
@@ -83,7 +83,7 @@ fn index() -> String {
     let mut lines = "dashpot\n\n".to_owned();
     for route in super::ROUTES {
         let about = (route.documented)().summary;
-        lines.push_str(&format!("{:<4} {:<18} {about}\n", route.method, route.path));
+        lines.push_str(&format!("{:<4} {:<18} {about}\n", route.method.as_str(), route.path));
     }
     lines.push_str("any  /v1/forward-auth   A gateway asks about a request\n");
     lines
@@ -116,7 +116,7 @@ struct Server {
     failed: u64,
     refused: u64,
     outages: u64,
-    down_seconds: f64,
+    down_seconds: Seconds,
 }
 
 /// What is kept in memory; with a store on Redis, while that does not answer.
@@ -144,7 +144,7 @@ fn health(service: &Shared, call: &Call) -> Answered {
         failed: server.failed,
         refused: server.refused,
         outages: server.outages,
-        down_seconds: seconds(server.down_for),
+        down_seconds: Seconds(server.down_for),
     };
     let answer = Health {
         version: env!("CARGO_PKG_VERSION"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dashpot::{Decision, Key, KeyOperation, Policy, Store, Timestamp};
+use dashpot::{Decision, Key, Policy, Store};
 use dashpot_http::HttpDescriptor;
 use dashpot_rules::{Rule, RuleSet, key_values};
 use http::{Method, StatusCode};
@@ -14,7 +14,7 @@ use super::check::{failed, has_rules};
 use super::openapi::{self, Documented};
 use super::{Answered, Call, Route, json};
 use crate::answer::{Answer, OutcomeWord, PolicyAnswer};
-use crate::limit;
+use crate::limit::{self, Wish};
 use crate::serve::metrics::Door;
 use crate::serve::question::{AskedRequest, OneCheck};
 use crate::serve::reservation::hex;
@@ -42,7 +42,7 @@ pub(crate) const BLOCK: Route = Route {
     method: Method::POST,
     path: "/v1/keys/block",
     door: Door::Admin,
-    handle: |service, call| Box::pin(manage(service, call, Wish::Block)),
+    handle: |service, call| Box::pin(manage(service, call, Wish::Block(Duration::ZERO))),
     documented: || documented("Deny a key everything `for` some time"),
 };
 
@@ -74,14 +74,6 @@ fn documented(summary: &'static str) -> Documented {
         .wrong(503, "The store does not answer")
         .with(openapi::limited())
         .admin()
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wish {
-    Peek,
-    Reset,
-    Block,
-    Unblock,
 }
 
 /// Which key. `key` and `limit`, or `request`, or `rule` and `id`.
@@ -131,18 +123,15 @@ async fn manage(service: &Shared, call: &Call, wish: Wish) -> Answered {
     let which: Which<'_> = call.json()?;
     let time = which.time.as_deref().map(limit::time).transpose();
     let time = time.map_err(|detail| Wrong::field("for", detail))?;
-    if wish != Wish::Block && time.is_some() {
-        return Err(Wrong::field("for", "only a block is for some time"));
-    }
-    let operation = match wish {
-        Wish::Peek => KeyOperation::Peek,
-        Wish::Reset => KeyOperation::Reset,
-        Wish::Unblock => KeyOperation::Unblock,
-        Wish::Block => {
-            let missing = || Wrong::field("for", "missing; say how long, as in \"10min\"");
-            KeyOperation::Block(after(time.ok_or_else(missing)?))
+    let wish = match (wish, time) {
+        (Wish::Block(_), None) => {
+            return Err(Wrong::field("for", "missing; say how long, as in \"10min\""));
         }
+        (Wish::Block(_), Some(time)) => Wish::Block(time),
+        (_, Some(_)) => return Err(Wrong::field("for", "only a block is for some time")),
+        (other, None) => other,
     };
+    let operation = wish.operation();
     let rules = service.rules.current();
     let targets = targets(service, &rules, which)?;
     let mut answer = Answer::bare(OutcomeWord::Allow);
@@ -159,13 +148,6 @@ async fn manage(service: &Shared, call: &Call, wish: Wish) -> Answered {
         }
     }
     json(StatusCode::OK, &answer)
-}
-
-/// Some time from now.
-fn after(time: Duration) -> Timestamp {
-    let now =
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::EPOCH.after(now).after(time)
 }
 
 fn targets(service: &Shared, rules: &RuleSet, which: Which<'_>) -> Result<Vec<Target>, Wrong> {
@@ -232,26 +214,26 @@ fn rule_of<'r>(rules: &'r RuleSet, name: &str) -> Result<&'r Rule, Wrong> {
 }
 
 /// Who was denied most.
-#[derive(Debug, Serialize, JsonSchema)]
-struct TopKeys {
-    keys: Vec<TopKey>,
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct TopKeys {
+    pub(crate) keys: Vec<TopKey>,
 }
 
 /// Somebody who was denied.
-#[derive(Debug, Serialize, JsonSchema)]
-struct TopKey {
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct TopKey {
     /// By which rule; none if by a limit made up on the spot.
-    rule: Option<String>,
+    pub(crate) rule: Option<String>,
     /// What it is counted by.
-    key: Vec<String>,
+    pub(crate) key: Vec<String>,
     /// What to call it when something is to be done with it.
-    id: String,
+    pub(crate) id: String,
     /// What the log calls it.
-    log: String,
+    pub(crate) log: String,
     /// How often, at most.
-    denied: u64,
+    pub(crate) denied: u64,
     /// How much less it may be.
-    error: u64,
+    pub(crate) error: u64,
 }
 
 fn top(service: &Shared, call: &Call) -> Answered {

@@ -71,37 +71,37 @@ pub(crate) const EXPLAIN: Route = Route {
 };
 
 /// The rules in use.
-#[derive(Debug, Serialize, JsonSchema)]
-struct ActiveRules {
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ActiveRules {
     /// How many sets of rules there have been.
-    generation: u64,
+    pub(crate) generation: u64,
     /// The file they are read from.
-    file: Option<String>,
-    rules: Vec<ActiveRule>,
+    pub(crate) file: Option<String>,
+    pub(crate) rules: Vec<ActiveRule>,
     /// What is probably not meant as it is written.
-    advice: Vec<String>,
+    pub(crate) advice: Vec<String>,
 }
 
 /// A rule, and what came of it since it was first loaded.
-#[derive(Debug, Serialize, JsonSchema)]
-struct ActiveRule {
-    name: String,
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ActiveRule {
+    pub(crate) name: String,
     /// What it says, item by item.
-    says: BTreeMap<&'static str, String>,
-    allowed: u64,
-    near_limit: u64,
-    denied: u64,
-    shadow_denied: u64,
-    degraded: u64,
+    pub(crate) says: BTreeMap<String, String>,
+    pub(crate) allowed: u64,
+    pub(crate) near_limit: u64,
+    pub(crate) denied: u64,
+    pub(crate) shadow_denied: u64,
+    pub(crate) degraded: u64,
 }
 
 /// What is different.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Changes {
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Changes {
     /// How many sets of rules there have been.
-    generation: u64,
+    pub(crate) generation: u64,
     /// In words, a line each.
-    changes: Vec<String>,
+    pub(crate) changes: Vec<String>,
 }
 
 /// The request to explain.
@@ -113,29 +113,29 @@ struct Explaining<'a> {
 }
 
 /// What a request would be held to.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Explained {
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Explained {
     /// Why no limit matters, if none does.
-    verdict: Option<String>,
+    pub(crate) verdict: Option<String>,
     /// The priority that counts.
-    priority: Option<String>,
-    facts: Vec<ExplainedFact>,
-    rules: Vec<ExplainedRule>,
+    pub(crate) priority: Option<String>,
+    pub(crate) facts: Vec<ExplainedFact>,
+    pub(crate) rules: Vec<ExplainedRule>,
     /// All of it, for people.
-    text: String,
+    pub(crate) text: String,
 }
 
 /// A fact, and why it is so.
-#[derive(Debug, Serialize, JsonSchema)]
-struct ExplainedFact {
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ExplainedFact {
     fact: String,
     value: Option<String>,
     why: String,
 }
 
 /// A rule that matches.
-#[derive(Debug, Serialize, JsonSchema)]
-struct ExplainedRule {
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ExplainedRule {
     name: String,
     matches: String,
     /// What it counts by; nothing if it is not asked.
@@ -149,7 +149,7 @@ fn list(service: &Shared, call: &Call) -> Answered {
     let rules = service.rules.current();
     let active = |rule: &Rule| ActiveRule {
         name: rule.name().to_owned(),
-        says: rule.summary().into_iter().collect(),
+        says: rule.summary().into_iter().map(|(item, text)| (item.to_owned(), text)).collect(),
         allowed: rule.tally().allowed(),
         near_limit: rule.tally().near_limit(),
         denied: rule.tally().denied(),
