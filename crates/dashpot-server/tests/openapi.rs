@@ -58,7 +58,7 @@ fn the_service_does_what_its_description_says() {
         command.args(["--config-file", settings.to_str().unwrap(), "run", &url]);
         command.args(["--header", &format!("Authorization: Bearer {TOKEN}")]);
         // All checks but those; the same requests each time.
-        command.args(["--max-examples", "50", "--seed", "1"]);
+        command.args(["--max-examples", "100", "--seed", "2"]);
         command.args(["--generation-database", "none", "--request-timeout", "10"]);
         command.args(["--continue-on-failure", "--no-color"]);
         command.env("NO_PROXY", "127.0.0.1").env("COLUMNS", "120");
