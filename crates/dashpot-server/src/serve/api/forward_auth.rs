@@ -97,9 +97,10 @@ fn deny_status(query: Option<&str>) -> Result<Option<StatusCode>, Wrong> {
 
 fn untrusted(call: &Call) -> Wrong {
     let peer = call.peer.ip().to_canonical();
+    let bits = if peer.is_ipv4() { 32 } else { 128 };
     let detail = format!(
         "{peer} is not a trusted proxy; if it is your gateway, add to the rule file: [identity] trusted_proxies = \
-         [\"{peer}\"]"
+         [\"{peer}/{bits}\"]"
     );
     Wrong::new(StatusCode::BAD_REQUEST, detail)
 }
@@ -120,8 +121,15 @@ struct Said<'h> {
 
 impl<'h> Said<'h> {
     fn by(headers: &'h HeaderMap, method: &str, uris: &[&str]) -> Result<Self, Wrong> {
-        let uris = uris.iter().map(|name| once(headers, name)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { method: once(headers, method)?, uri: uris.into_iter().flatten().next() })
+        let mut uri = None;
+        for name in uris {
+            match (uri, once(headers, name)?) {
+                (Some(known), Some(other)) if known != other => return Err(contradiction()),
+                (_, Some(found)) => uri = Some(found),
+                (_, None) => {}
+            }
+        }
+        Ok(Self { method: once(headers, method)?, uri })
     }
 
     const fn is_whole(&self) -> bool {
@@ -169,12 +177,6 @@ fn original(call: &Call) -> Result<Original, Wrong> {
             host: None,
         });
     }
-    let contradiction = || {
-        let detail = "X-Forwarded-Method and -Uri say something else than X-Original-Method and -URI: a caller sent some of \
-                      them; have the gateway remove those it does not set";
-        Wrong::new(StatusCode::BAD_REQUEST, detail)
-    };
-    let is_forwarded = !forwarded.is_nothing();
     let said = match (forwarded.is_nothing(), noted.is_nothing()) {
         (true, true) => {
             let detail = "which request is it about? Have the gateway send X-Forwarded-Method and X-Forwarded-Uri, or \
@@ -187,7 +189,14 @@ fn original(call: &Call) -> Result<Original, Wrong> {
         (false, false) if noted.is_whole() && forwarded.agrees(&noted) => &noted,
         (false, false) => return Err(contradiction()),
     };
-    let names = if std::ptr::eq(said, &forwarded) {
+    let is_forwarded = std::ptr::eq(said, &forwarded);
+    let forwarded_host = once(headers, "x-forwarded-host")?;
+    // Both are there: whose is the host?
+    let both = !forwarded.is_nothing() && !noted.is_nothing();
+    if both && forwarded_host.is_some_and(|host| Some(host) != headers.get(HOST)) {
+        return Err(contradiction());
+    }
+    let names = if is_forwarded {
         ("x-forwarded-method", "x-forwarded-uri")
     } else {
         ("x-original-method", "x-original-uri")
@@ -198,8 +207,14 @@ fn original(call: &Call) -> Result<Original, Wrong> {
     let method = Method::from_bytes(method.as_bytes());
     let method = method.map_err(|error| Wrong::field(names.0, error.to_string()))?;
     let uri = uri_of(uri).ok_or_else(|| Wrong::field(names.1, "not a path or a URL"))?;
-    let host = headers.get("x-forwarded-host").filter(|_| is_forwarded).cloned();
+    let host = forwarded_host.filter(|_| is_forwarded).cloned();
     Ok(Original { method, uri, host })
+}
+
+fn contradiction() -> Wrong {
+    let detail = "what X-Forwarded-Method, -Uri and -Host, X-Original-Method, -URI and -URL say is not the same: a caller \
+                  sent some of them; have the gateway remove those it does not set";
+    Wrong::new(StatusCode::BAD_REQUEST, detail)
 }
 
 /// A path and query, or a URL; nginx passes paths on as they came.

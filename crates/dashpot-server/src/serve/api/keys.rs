@@ -63,6 +63,7 @@ pub(crate) const TOP: Route = Route {
         Documented::new("Who was denied most since the start")
             .query("n", "How many of them; 20 if left out")
             .gives::<TopKeys>(200, "The most denied first")
+            .wrong(400, "Another parameter, or no number from 1 to 1000")
             .admin()
     },
 };
