@@ -66,7 +66,7 @@ fn wrong_usage_is_told() {
         assert!(told(&output).contains(message), "{}", told(&output));
     };
     let store = ["--store", "redis://127.0.0.1:1"];
-    wrong(&["key", "peek", "5/s", "--key", "a"], "say --store");
+    wrong(&["key", "peek", "5/s", "--key", "a"], "--store redis");
     wrong(&["check", "5/s", "--key", "a", "--store", "http://a"], "not a URL of Redis");
     let block = ["key", "block", "5/s", "--key", "a", "--for", "soon"];
     wrong(&[&block[..], &store].concat(), "10min");

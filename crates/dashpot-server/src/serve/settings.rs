@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long, env = "DASHPOT_STATE_EVERY", value_parser = limit::time, default_value = "5s")]
     state_every: Duration,
 
-    /// How many threads serve; one for each processor if left out
+    /// How many threads serve; one for each processor but one if left out
     #[arg(long, env = "DASHPOT_THREADS")]
     threads: Option<NonZeroUsize>,
 
@@ -148,7 +148,10 @@ impl Args {
     }
 
     pub(crate) fn threads(&self) -> usize {
-        let usual = || available_parallelism().map_or(1, NonZeroUsize::get);
+        // One processor is left to those who ask, who are often on the same machine, and to the thread that
+        // accepts. With two processors and the callers on one, two threads were slower than one.
+        let usual =
+            || available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1).max(1));
         self.threads.map_or_else(usual, NonZeroUsize::get)
     }
 
