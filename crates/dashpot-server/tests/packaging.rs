@@ -153,8 +153,8 @@ fn what_is_mentioned_is_there() {
     let credential = setting("LoadCredential");
     let (credential, _) = credential.split_once(':').unwrap();
     assert!(read(UNIT).contains(&format!("DASHPOT_ADMIN_TOKEN_FILE=%d/{credential}")));
-    let state = read("packaging/dashpot.toml");
-    assert!(state.contains(&format!("\"/var/lib/{}/", setting("StateDirectory"))));
+    let state = format!("DASHPOT_STATE_FILE=%S/{}/", setting("StateDirectory"));
+    assert!(read(UNIT).contains(&state));
 
     // Docker reads no others; and all of these, since manifests name tests and examples.
     let kept = read(".dockerignore");
