@@ -1,0 +1,11 @@
+//! The service, held to docs/api.md: the real program, asked over real sockets.
+//!
+//! Each test starts a server of its own on a free port of loopback, so none sees the counts of
+//! another.
+
+mod ad_hoc;
+mod algorithms;
+mod all_or_nothing;
+mod headers;
+mod support;
+mod waits;

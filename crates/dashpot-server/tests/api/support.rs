@@ -1,0 +1,42 @@
+//! A server to ask, a client that sends the bytes it is told, and answers to look into.
+
+mod answer;
+mod client;
+pub(crate) mod fields;
+mod server;
+
+pub(crate) use answer::Answer;
+pub(crate) use client::Client;
+pub(crate) use server::Server;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The longest that anything may take before the test says what it waited for.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Asks again until it holds.
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Lets real time pass: the server is another process, and its clock cannot be set.
+pub(crate) fn pass(seconds: f64) {
+    thread::sleep(Duration::from_secs_f64(seconds));
+}
+
+/// Percent-encodes what a query could not hold as it is.
+pub(crate) fn escaped(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+                char::from(byte).to_string()
+            }
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
+}
