@@ -9,3 +9,6 @@ mod all_or_nothing;
 mod headers;
 mod support;
 mod waits;
+mod wrong_checks;
+mod wrong_http;
+mod wrong_requests;
