@@ -6,7 +6,11 @@
 mod ad_hoc;
 mod algorithms;
 mod all_or_nothing;
+mod by_rules;
 mod headers;
+mod identity;
+mod permits;
+mod settling;
 mod support;
 mod waits;
 mod wrong_checks;
