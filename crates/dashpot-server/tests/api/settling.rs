@@ -133,10 +133,25 @@ fn by_rules_what_settles_is_settled() {
     let ask = json!({"request": {"path": "/"}});
     let token = reserve(&server, ask.clone());
     server.settle(&token, 30).is(200);
+    let peek = || server.check(&json!({"request": {"path": "/"}, "cost": 0})).allowed();
+    assert_eq!(peek().policy(0)["remaining"], 970, "{:?}", peek());
+    // The other counts requests: it is not charged with tokens.
+    assert_eq!(peek().policy(1)["remaining"], 49, "{:?}", peek());
+    let token = reserve(&server, ask);
+    server.settle(&token, 0).is(200);
+    let after = peek();
+    assert_eq!(after.policy(0)["remaining"], 970, "{after:?}");
+    assert_eq!(after.policy(1)["remaining"], 49, "0 gives all back: {after:?}");
+}
+
+#[test]
+fn by_rules_that_say_nothing_of_it_all_are_settled() {
+    let server = Server::by("[[rule]]\nname = 'r'\nlimits = ['100/h', '500/day']");
+    let token = reserve(&server, json!({"request": {"path": "/"}, "cost": 10}));
+    server.settle(&token, 4).is(200);
     let peek = server.check(&json!({"request": {"path": "/"}, "cost": 0})).allowed();
-    assert_eq!(peek.policy(0)["remaining"], 970, "{peek:?}");
-    // `used` is charged in place of what was taken, to each.
-    assert_eq!(peek.policy(1)["remaining"], 20, "{peek:?}");
+    assert_eq!(peek.policy(0)["remaining"], 96, "{peek:?}");
+    assert_eq!(peek.policy(1)["remaining"], 496, "{peek:?}");
 }
 
 #[test]

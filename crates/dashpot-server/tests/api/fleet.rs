@@ -1,0 +1,90 @@
+//! Two instances on one Redis.
+
+use dashpot_testkit::RedisServer;
+use serde_json::{Value, json};
+
+use crate::support::Server;
+
+fn instance(redis: &RedisServer, token: &str) -> Server {
+    let url = redis.url();
+    // Tests share the machine: an answer may take its time.
+    let rules = format!("[store]\nurl = '{url}'\ndeadline = '5s'");
+    Server::with(&rules, &["--admin-token", token])
+}
+
+#[track_caller]
+fn reserve(server: &Server, mut ask: Value) -> String {
+    ask["reserve"] = json!(true);
+    let answer = server.check(&ask).allowed();
+    assert!(answer.json().get("degraded").is_none(), "{answer:?}");
+    answer.reservation()
+}
+
+fn left(server: &Server) -> u64 {
+    server.check(&json!({"key": "a", "limit": "10/h", "cost": 0})).allowed().remaining()
+}
+
+#[test]
+fn one_settles_what_the_other_reserved() {
+    let redis = RedisServer::start();
+    let (one, other) = (instance(&redis, "secret-1"), instance(&redis, "secret-1"));
+    let token = reserve(&one, json!({"key": "a", "limit": "10/h", "cost": 6}));
+    assert_eq!(left(&other), 4, "they count together");
+    assert_eq!(other.settle(&token, 2).is(200).json(), json!({"settled": true}));
+    assert_eq!(left(&one), 8);
+    one.settle(&token, 0).problem(409);
+    other.settle(&token, 0).problem(409);
+    assert_eq!(left(&one), 8, "settled twice");
+}
+
+#[test]
+fn permits_are_given_back_by_the_other() {
+    let redis = RedisServer::start();
+    let (one, other) = (instance(&redis, "secret-1"), instance(&redis, "secret-1"));
+    let ask = json!({"key": "a", "limit": "1 concurrent"});
+    let token = reserve(&one, ask.clone());
+    let mut again = ask.clone();
+    again["reserve"] = json!(true);
+    other.check(&again).denied("limited");
+    other.settle(&token, 1).is(200);
+    reserve(&one, ask);
+}
+
+#[test]
+fn another_token_makes_strangers() {
+    let redis = RedisServer::start();
+    let (one, other) = (instance(&redis, "secret-1"), instance(&redis, "secret-2"));
+    let token = reserve(&one, json!({"key": "a", "limit": "10/h", "cost": 6}));
+    other.settle(&token, 0).problem(404);
+    assert_eq!(left(&one), 4);
+    one.settle(&token, 0).is(200);
+}
+
+#[test]
+fn a_block_holds_everywhere() {
+    let redis = RedisServer::start();
+    let (one, other) = (instance(&redis, "secret-1"), instance(&redis, "secret-1"));
+    let body = json!({"key": "a", "limit": "10/h", "for": "1h"}).to_string();
+    let bearer = [("Authorization", "Bearer secret-1")];
+    one.client().ask("POST", "/v1/keys/block", &bearer, body.as_bytes()).is(200);
+    other.check(&json!({"key": "a", "limit": "10/h"})).denied("limited");
+}
+
+#[test]
+fn every_algorithm_settles_on_redis() {
+    let redis = RedisServer::start();
+    let server = instance(&redis, "secret-1");
+    for algorithm in
+        ["token-bucket", "leaky-bucket", "fixed-window", "sliding-log", "sliding-window"]
+    {
+        let ask =
+            |cost: u64| json!({"key": "a", "limit": "10/year", "algorithm": algorithm, "cost": cost});
+        let token = reserve(&server, ask(8));
+        server.settle(&token, 3).is(200);
+        assert_eq!(server.check(&ask(0)).allowed().remaining(), 7, "{algorithm}");
+        let token = reserve(&server, ask(1));
+        server.settle(&token, 4).is(200);
+        assert_eq!(server.check(&ask(0)).allowed().remaining(), 3, "{algorithm}");
+    }
+    assert!(redis.keys_without_ttl().is_empty(), "429 for ever");
+}
