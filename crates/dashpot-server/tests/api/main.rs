@@ -4,6 +4,7 @@
 //! another.
 
 mod ad_hoc;
+mod admin;
 mod algorithms;
 mod all_or_nothing;
 mod by_rules;
@@ -12,7 +13,9 @@ mod gateway_denials;
 mod gateways;
 mod headers;
 mod identity;
+mod keys;
 mod permits;
+mod rules;
 mod settling;
 mod store_down;
 mod support;
