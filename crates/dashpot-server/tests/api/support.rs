@@ -3,10 +3,12 @@
 mod answer;
 mod client;
 pub(crate) mod fields;
+mod metrics;
 mod server;
 
 pub(crate) use answer::Answer;
 pub(crate) use client::Client;
+pub(crate) use metrics::Metrics;
 pub(crate) use server::Server;
 
 use std::thread;
