@@ -129,8 +129,19 @@ fn a_key_is_any_text_of_up_to_1024_bytes() {
     let wide = "é".repeat(512);
     let almost = format!("{}x", "k".repeat(1023));
     for key in [
-        "a", " ", "\0", "\u{1}\u{7f}\n\r\t", "\"\\", "Zoë", "日本", "👩‍🚀", "\u{202e}x", "a:b{c}",
-        &longest, &wide, &almost,
+        "a",
+        " ",
+        "\0",
+        "\u{1}\u{7f}\n\r\t",
+        "\"\\",
+        "Zoë",
+        "日本",
+        "👩‍🚀",
+        "\u{202e}x",
+        "a:b{c}",
+        &longest,
+        &wide,
+        &almost,
     ] {
         let answer = client.check(&json!({"key": key, "limit": "2/h"})).allowed();
         assert_eq!(answer.policy(0)["policy"], key, "it is told as it was said: {answer:?}");

@@ -42,9 +42,17 @@ fn a_token_is_asked_for_if_there_is_one() {
     all(&server, &[("Authorization", "Bearer correct-horse")], 200);
     all(&server, &[], 401);
     for wrong in [
-        "Bearer wrong-horse", "Bearer correct-hors", "Bearer correct-horse1", "Bearer ", "Bearer",
-        "correct-horse", "Basic correct-horse", "Token correct-horse", "Bearer Correct-Horse",
-        "Basic Y29ycmVjdC1ob3JzZTpjb3JyZWN0LWhvcnNl", "Bearer correct-horse, Bearer x",
+        "Bearer wrong-horse",
+        "Bearer correct-hors",
+        "Bearer correct-horse1",
+        "Bearer ",
+        "Bearer",
+        "correct-horse",
+        "Basic correct-horse",
+        "Token correct-horse",
+        "Bearer Correct-Horse",
+        "Basic Y29ycmVjdC1ob3JzZTpjb3JyZWN0LWhvcnNl",
+        "Bearer correct-horse, Bearer x",
     ] {
         all(&server, &[("Authorization", wrong)], 401);
     }
@@ -111,7 +119,8 @@ fn without_one_whatever_was_forwarded_may_not() {
 fn without_one_other_web_pages_may_not() {
     let server = Server::by(RULES);
     let port = server.address().port();
-    for origin in ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost.evil.example"]
+    for origin in
+        ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost.evil.example"]
     {
         all(&server, &[("Origin", origin)], 403);
     }

@@ -92,7 +92,8 @@ fn a_sliding_log_forgets_what_is_older_than_the_window() {
 fn unlimited_never_denies() {
     let server = Server::start(&[]);
     for cost in [0, 1, 1_000_000, u64::MAX, u64::MAX] {
-        let answer = server.check(&json!({"key": "a", "limit": "unlimited", "cost": cost})).allowed();
+        let answer =
+            server.check(&json!({"key": "a", "limit": "unlimited", "cost": cost})).allowed();
         assert!(answer.policies() <= 1, "{answer:?}");
     }
 }
@@ -112,9 +113,8 @@ fn a_limit_of_zero_never_allows_and_names_no_wait() {
 #[test]
 fn huge_counts_are_exact() {
     let server = Server::start(&[]);
-    let ask = |limit: &str, cost: u64| {
-        server.check(&json!({"key": limit, "limit": limit, "cost": cost}))
-    };
+    let ask =
+        |limit: &str, cost: u64| server.check(&json!({"key": limit, "limit": limit, "cost": cost}));
     // Far above what a double holds: a float on the way would lose the last digits.
     let answer = ask("1000000000000000/year", 1).allowed();
     assert_eq!(answer.policy(0)["limit"], 1_000_000_000_000_000_u64, "{answer:?}");

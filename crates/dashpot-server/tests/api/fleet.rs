@@ -77,8 +77,7 @@ fn every_algorithm_settles_on_redis() {
     for algorithm in
         ["token-bucket", "leaky-bucket", "fixed-window", "sliding-log", "sliding-window"]
     {
-        let ask =
-            |cost: u64| json!({"key": "a", "limit": "10/year", "algorithm": algorithm, "cost": cost});
+        let ask = |cost: u64| json!({"key": "a", "limit": "10/year", "algorithm": algorithm, "cost": cost});
         let token = reserve(&server, ask(8));
         server.settle(&token, 3).is(200);
         assert_eq!(server.check(&ask(0)).allowed().remaining(), 7, "{algorithm}");
@@ -87,4 +86,48 @@ fn every_algorithm_settles_on_redis() {
         assert_eq!(server.check(&ask(0)).allowed().remaining(), 3, "{algorithm}");
     }
     assert!(redis.keys_without_ttl().is_empty(), "429 for ever");
+}
+
+#[test]
+fn the_same_token_without_the_same_redis_makes_strangers() {
+    let (here, there) = (RedisServer::start(), RedisServer::start());
+    let (one, other) = (instance(&here, "secret-1"), instance(&there, "secret-1"));
+    let token = reserve(&one, json!({"key": "a", "limit": "10/h", "cost": 6}));
+    other.settle(&token, 9).problem(404);
+    assert_eq!(left(&other), 10, "it never charged anything");
+
+    let memory = || Server::start(&["--admin-token", "secret-1"]);
+    let (one, other) = (memory(), memory());
+    let token = reserve(&one, json!({"key": "a", "limit": "10/h", "cost": 6}));
+    other.settle(&token, 9).problem(404);
+    assert_eq!(left(&other), 10, "it never charged anything");
+}
+
+#[test]
+fn too_late_is_too_late_for_all() {
+    let redis = RedisServer::start();
+    let rules = format!("[store]\nurl = '{}'\ndeadline = '5s'", redis.url());
+    let start = || Server::with(&rules, &["--admin-token", "s", "--reservation-ttl", "1s"]);
+    let (one, other) = (start(), start());
+    let ask = json!({"checks": [
+        {"key": "a", "limit": "10/h", "cost": 6}, {"key": "a", "limit": "6 concurrent", "cost": 6},
+    ]});
+    let token = reserve(&one, ask);
+    let peek = json!({"key": "a", "limit": "6 concurrent", "cost": 0});
+    assert_eq!(other.check(&peek).allowed().remaining(), 0);
+    crate::support::until("permits that lapse", || other.check(&peek).allowed().remaining() == 6);
+    other.settle(&token, 0).problem(410);
+    one.settle(&token, 0).problem(410);
+    assert_eq!(left(&one), 4, "everything else stays charged");
+}
+
+#[test]
+fn a_store_that_is_gone_is_503_and_trying_again_helps() {
+    let redis = RedisServer::start();
+    let one = instance(&redis, "secret-1");
+    let token = reserve(&one, json!({"key": "a", "limit": "10/h", "cost": 6}));
+    redis.kill();
+    one.settle(&token, 0).problem(503);
+    redis.restart();
+    crate::support::until("a store that answers", || one.settle(&token, 0).status == 200);
 }

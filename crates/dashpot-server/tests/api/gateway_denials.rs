@@ -105,8 +105,19 @@ fn no_way_of_writing_a_path_leads_around_a_rule() {
     server.ask("GET", "/v1/forward-auth/login", &[]).is(200);
     let mut around = Vec::new();
     for path in [
-        "/login", "/login/", "//login", "/%6cogin", "/%6Cogin", "/./login", "/x/../login",
-        "/login?a=/../b", "/login?", "/login#x", "/%2e/login", "/x/%2E%2e/login", "/../login",
+        "/login",
+        "/login/",
+        "//login",
+        "/%6cogin",
+        "/%6Cogin",
+        "/./login",
+        "/x/../login",
+        "/login?a=/../b",
+        "/login?",
+        "/login#x",
+        "/%2e/login",
+        "/x/%2E%2e/login",
+        "/../login",
     ] {
         let headers = [("X-Original-Method", "GET"), ("X-Original-URI", path)];
         let answer = server.ask("GET", "/v1/forward-auth", &headers);
@@ -134,8 +145,16 @@ fn the_host_is_the_one_of_the_request() {
     let rules = "[[rule]]\nname = 'r'\nmatch = { host = 'a.example' }\nlimits = ['1/h']";
     let server = Server::by(rules);
     let ask = |headers: &[(&str, &str)]| server.ask("GET", "/v1/forward-auth", headers).status;
-    let a = [("X-Forwarded-Method", "GET"), ("X-Forwarded-Uri", "/"), ("X-Forwarded-Host", "a.example")];
-    let b = [("X-Forwarded-Method", "GET"), ("X-Forwarded-Uri", "/"), ("X-Forwarded-Host", "b.example")];
+    let a = [
+        ("X-Forwarded-Method", "GET"),
+        ("X-Forwarded-Uri", "/"),
+        ("X-Forwarded-Host", "a.example"),
+    ];
+    let b = [
+        ("X-Forwarded-Method", "GET"),
+        ("X-Forwarded-Uri", "/"),
+        ("X-Forwarded-Host", "b.example"),
+    ];
     assert_eq!(ask(&a), 200);
     assert_eq!(ask(&a), 429);
     assert_eq!(ask(&b), 200);

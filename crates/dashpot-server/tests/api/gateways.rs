@@ -7,6 +7,9 @@ use crate::support::{Answer, Server};
 const LOGIN: &str = "[[rule]]\nname = 'login'\nmatch = { method = 'POST', path = '/login' }\n\
     by = ['ip']\nlimits = ['2/h']";
 
+const FORWARDED: (&str, &str) = ("X-Forwarded-Method", "GET");
+const ORIGINAL: (&str, &str) = ("X-Original-Method", "GET");
+
 /// Asks as Traefik and Caddy do.
 #[track_caller]
 fn forwarded(server: &Server, method: &str, uri: &str, ip: &str) -> Answer {
@@ -81,11 +84,11 @@ fn nothing_or_contradictions_are_refused_and_count_nothing() {
         ("", vec![]),
         ("", vec![("X-Forwarded-For", "203.0.113.7")]),
         ("", vec![("X-Forwarded-Method", "GET")]),
-        ("", vec![("X-Forwarded-Uri", "/a"), ("X-Original-URI", "/b")]),
-        ("", vec![("X-Forwarded-Uri", "/a"), ("X-Forwarded-Uri", "/b")]),
-        ("", vec![("X-Original-URI", "/a"), ("X-Original-URI", "/b")]),
-        ("", vec![("X-Original-URI", "/a"), ("X-Original-URL", "/b")]),
-        ("", vec![("X-Original-URI", "/a"), ("X-Original-URL", "http://h/b")]),
+        ("", vec![FORWARDED, ORIGINAL, ("X-Forwarded-Uri", "/a"), ("X-Original-URI", "/b")]),
+        ("", vec![FORWARDED, ("X-Forwarded-Uri", "/a"), ("X-Forwarded-Uri", "/b")]),
+        ("", vec![ORIGINAL, ("X-Original-URI", "/a"), ("X-Original-URI", "/b")]),
+        ("", vec![ORIGINAL, ("X-Original-URI", "/a"), ("X-Original-URL", "/b")]),
+        ("", vec![ORIGINAL, ("X-Original-URI", "/a"), ("X-Original-URL", "http://h/b")]),
         ("/a", vec![("X-Forwarded-Uri", "/b"), ("X-Forwarded-Method", "GET")]),
         ("/a", vec![("X-Original-URI", "/b"), ("X-Original-Method", "GET")]),
         (
@@ -107,6 +110,16 @@ fn nothing_or_contradictions_are_refused_and_count_nothing() {
         ("", vec![("X-Forwarded-Method", "G T"), ("X-Forwarded-Uri", "/a")]),
         ("", vec![("X-Forwarded-Method", "GET"), ("X-Forwarded-Uri", "a")]),
         ("", vec![("X-Forwarded-Method", "GET"), ("X-Forwarded-Uri", "")]),
+        ("", vec![("X-Original-Method", "GET"), ("X-Original-URI", "a")]),
+        (
+            "",
+            vec![
+                ("X-Forwarded-Method", "GET"),
+                ("X-Forwarded-Uri", "/a"),
+                ("X-Forwarded-Host", "a.example"),
+                ("X-Forwarded-Host", "b.example"),
+            ],
+        ),
     ] {
         let answer = server.ask("GET", &format!("/v1/forward-auth{path}"), &headers);
         if answer.status != 400 {
@@ -197,8 +210,7 @@ fn a_forged_address_is_not_believed_behind_a_gateway() {
 
 #[test]
 fn a_delay_of_a_queue_is_waited_for() {
-    let rules =
-        "[[rule]]\nname = 'q'\nlimits = ['1/300ms']\nalgorithm = 'leaky-bucket'\nqueue = 1";
+    let rules = "[[rule]]\nname = 'q'\nlimits = ['1/300ms']\nalgorithm = 'leaky-bucket'\nqueue = 1";
     let server = Server::by(rules);
     let begun = Instant::now();
     server.ask("GET", "/v1/forward-auth/", &[]).is(200);
@@ -219,4 +231,22 @@ fn a_body_that_a_gateway_sends_along_does_no_harm() {
     client.get("/healthz").is(200);
     let long = server.client().ask("POST", "/v1/forward-auth/upload", &[], &vec![b'x'; 300_000]);
     assert_eq!(long.status, 200, "uploads are longer than questions: {long:?}");
+}
+
+/// What is no path matches no rule, and would pass.
+#[test]
+fn what_is_no_path_is_not_allowed() {
+    let server = Server::by("[[rule]]\nname = 'r'\nmatch = { path = '/login' }\nlimits = ['0/h']");
+    server.ask("GET", "/v1/forward-auth/login", &[]).is(429);
+    let mut passed = Vec::new();
+    for uri in ["login", "example.com:80", "*", "login?x=/", "http:/login"] {
+        for headers in [[FORWARDED, ("X-Forwarded-Uri", uri)], [ORIGINAL, ("X-Original-URI", uri)]]
+        {
+            let answer = server.ask("GET", "/v1/forward-auth", &headers);
+            if answer.status == 200 {
+                passed.push(format!("{headers:?}: {answer:?}"));
+            }
+        }
+    }
+    assert!(passed.is_empty(), "{}", passed.join("\n\n"));
 }

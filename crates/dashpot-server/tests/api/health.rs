@@ -9,7 +9,9 @@ fn it_runs_and_is_ready() {
     let server = Server::start(&[]);
     for path in ["/healthz", "/readyz"] {
         server.get(path).is(200);
-        server.ask("GET", path, &[("Host", "10.0.0.9:8080"), ("X-Forwarded-For", "1.2.3.4")]).is(200);
+        server
+            .ask("GET", path, &[("Host", "10.0.0.9:8080"), ("X-Forwarded-For", "1.2.3.4")])
+            .is(200);
     }
     let health = server.get("/v1/health").is(200).json();
     assert_eq!(health["store"], "memory", "{health}");

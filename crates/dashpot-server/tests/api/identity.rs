@@ -45,7 +45,8 @@ fn others_are_not_believed() {
     assert_eq!(by(&server, "203.0.113.7", forged.clone()), json!(["ip=203.0.113.7"]));
     // By counts, too: a caller that changes its headers gains nothing.
     for left in [8, 7, 6] {
-        let headers = json!({"x-forwarded-for": format!("1.2.3.{left}"), "x-user": left.to_string()});
+        let headers =
+            json!({"x-forwarded-for": format!("1.2.3.{left}"), "x-user": left.to_string()});
         let request = json!({"path": "/", "ip": "203.0.113.7", "headers": headers});
         assert_eq!(server.request(&request).allowed().remaining(), left);
     }

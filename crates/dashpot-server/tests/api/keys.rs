@@ -181,9 +181,8 @@ fn an_id_that_top_told_names_the_key() {
 
 #[test]
 fn ids_of_odd_keys_come_back_the_same() {
-    let server = Server::by(
-        "[[rule]]\nname = 'pair'\nby = ['header:x-a', 'query:b']\nlimits = ['1/h']\n",
-    );
+    let server =
+        Server::by("[[rule]]\nname = 'pair'\nby = ['header:x-a', 'query:b']\nlimits = ['1/h']\n");
     let long = "v".repeat(400);
     for (a, b) in [("1,2", "x"), ("1", "2,x"), ("", "x"), ("é", "%00"), (&long, "y"), ("=", "|")] {
         let request = json!({"path": format!("/?b={b}"), "headers": {"x-a": a}});

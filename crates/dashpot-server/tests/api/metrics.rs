@@ -15,9 +15,8 @@ fn scrape(server: &Server) -> Metrics {
 
 /// How often a rule allowed, denied, would have denied, and judged alone.
 fn counts(metrics: &Metrics, rule: &str) -> [f64; 5] {
-    ["allowed", "denied", "shadow_denied", "near_limit", "degraded"].map(|what| {
-        metrics.value(&format!("dashpot_rule_{what}_total"), &[("rule", rule)])
-    })
+    ["allowed", "denied", "shadow_denied", "near_limit", "degraded"]
+        .map(|what| metrics.value(&format!("dashpot_rule_{what}_total"), &[("rule", rule)]))
 }
 
 #[test]
@@ -161,7 +160,8 @@ fn histograms_add_up() {
 
 #[test]
 fn they_survive_a_reload() {
-    let old = "[[rule]]\nname = 'stays'\nlimits = ['5/h']\n[[rule]]\nname = 'goes'\nlimits = ['5/h']";
+    let old =
+        "[[rule]]\nname = 'stays'\nlimits = ['5/h']\n[[rule]]\nname = 'goes'\nlimits = ['5/h']";
     let server = Server::by(old);
     server.request(&json!({"path": "/"})).allowed();
     server.write("dashpot.toml", "[[rule]]\nname = 'stays'\nlimits = ['6/h']");

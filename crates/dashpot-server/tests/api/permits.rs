@@ -92,3 +92,15 @@ fn are_taken_several_at_once() {
     server.settle(&token, 4).is(200);
     assert_eq!(take(4).allowed().remaining(), 0);
 }
+
+#[test]
+fn that_were_reset_do_not_come_back_twice() {
+    let server = Server::start(&[]);
+    let token = take(&server).allowed().reservation();
+    let key = json!({"key": "a", "limit": "2 concurrent"});
+    assert_eq!(server.post("/v1/keys/reset", &key).is(200).remaining(), 2);
+    server.settle(&token, 1);
+    take(&server).allowed();
+    take(&server).allowed();
+    take(&server).denied("limited");
+}

@@ -20,7 +20,8 @@ fn diff(server: &Server, rules: &str) -> crate::support::Answer {
 
 #[test]
 fn are_listed_with_what_they_say_and_their_counts() {
-    let server = Server::by(&format!("{OLD}[[rule]]\nname = 'shade'\nlimits = ['2/h']\nshadow = true"));
+    let server =
+        Server::by(&format!("{OLD}[[rule]]\nname = 'shade'\nlimits = ['2/h']\nshadow = true"));
     for n in 0..7 {
         let answer = server.request(&json!({"path": "/", "ip": "203.0.113.7"}));
         assert_eq!(answer.status, if n < 5 { 200 } else { 429 });
@@ -148,4 +149,27 @@ fn an_explanation_says_what_a_request_is_held_to_and_takes_nothing() {
     assert_eq!(server.get("/v1/rules").json()["rules"][0]["allowed"], 1, "explaining counted");
     server.post("/v1/rules/explain", &json!({})).wrong("request");
     server.post("/v1/rules/explain", &json!({"request": {"path": 1}})).wrong("request.path");
+}
+
+/// As a ConfigMap is replaced: the file is a link into a directory whose link is swapped.
+#[cfg(unix)]
+#[test]
+fn links_that_are_swapped_are_seen() {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    let root = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("api-links-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&root);
+    for (version, rules) in [("v1", OLD), ("v2", NEW)] {
+        fs::create_dir_all(root.join(version)).unwrap();
+        fs::write(root.join(version).join("dashpot.toml"), rules).unwrap();
+    }
+    symlink("v1", root.join("data")).unwrap();
+    symlink("data/dashpot.toml", root.join("dashpot.toml")).unwrap();
+    let server = Server::start(&["--config", root.join("dashpot.toml").to_str().unwrap()]);
+    assert_eq!(names(&server), ["api"]);
+    symlink("v2", root.join("next")).unwrap();
+    fs::rename(root.join("next"), root.join("data")).unwrap();
+    until("the rules behind the link", || names(&server) == ["api", "more"]);
+    fs::remove_dir_all(root).unwrap();
 }

@@ -32,7 +32,8 @@ fn every_algorithm_gives_back() {
     for algorithm in
         ["token-bucket", "leaky-bucket", "fixed-window", "sliding-log", "sliding-window"]
     {
-        let ask = |cost| json!({"key": "a", "limit": "10/year", "algorithm": algorithm, "cost": cost});
+        let ask =
+            |cost| json!({"key": "a", "limit": "10/year", "algorithm": algorithm, "cost": cost});
         let token = reserve(&server, ask(8));
         server.settle(&token, 3).is(200);
         assert_eq!(server.check(&ask(0)).allowed().remaining(), 7, "{algorithm}");
@@ -82,12 +83,21 @@ fn only_what_was_given_out_is_taken() {
     let server = Server::start(&[]);
     let token = reserve(&server, json!({"key": "a", "limit": "10/h", "cost": 5}));
     let mut client = server.client();
-    let mut settle = |token: &str| {
-        client.post("/v1/settle", &json!({"reservation": token, "used": 0}))
-    };
-    for garbage in ["", "x", "AAAA", "null", "é", &"A".repeat(60_000), &token[1..], &format!("{token}A"),
-        &format!("{token}="), &format!(" {token}"), &token.to_uppercase()]
-    {
+    let mut settle =
+        |token: &str| client.post("/v1/settle", &json!({"reservation": token, "used": 0}));
+    for garbage in [
+        "",
+        "x",
+        "AAAA",
+        "null",
+        "é",
+        &"A".repeat(60_000),
+        &token[1..],
+        &format!("{token}A"),
+        &format!("{token}="),
+        &format!(" {token}"),
+        &token.to_uppercase(),
+    ] {
         settle(garbage).problem(404);
     }
     let flips: Vec<usize> = (0..token.len()).collect();

@@ -2,10 +2,11 @@
 
 use std::sync::Barrier;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::Server;
+use crate::support::{Server, pass};
 
 /// How many of so many that ask at once are allowed.
 fn allowed(server: &Server, ask: &Value, threads: usize, each: usize) -> usize {
@@ -76,4 +77,25 @@ fn slow_and_silent_callers_do_not_stop_others() {
     }
     drop(slow);
     server.get("/healthz").is(200);
+}
+
+/// Idle time gives no credit on top of the burst, and waits are never shorter than the rate.
+#[test]
+fn a_bucket_never_gives_more_than_burst_and_rate() {
+    let server = Server::start(&[]);
+    for (limit, burst, every) in [("10/s burst 1", 1.0, 0.1), ("50/s burst 5", 5.0, 0.02)] {
+        let mut client = server.client();
+        let ask = json!({"key": "a", "limit": limit});
+        client.check(&ask).allowed();
+        pass(0.4);
+        let begun = Instant::now();
+        let mut count = 0.0;
+        while begun.elapsed() < Duration::from_millis(300) {
+            if client.check(&ask).status == 200 {
+                count += 1.0;
+            }
+        }
+        let most = burst + (begun.elapsed().as_secs_f64() / every).ceil();
+        assert!(count <= most && count >= burst, "{limit}: {count} of at most {most}");
+    }
 }

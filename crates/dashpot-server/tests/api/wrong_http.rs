@@ -18,11 +18,22 @@ fn bodies_that_are_no_json() {
     let mut client = server.client();
     let deep = |open: &str| open.repeat(10_000);
     let bodies: Vec<Vec<u8>> = [
-        "", " ", "{", "}", "nonsense", "{'key':'alice'}", "{\"key\":\"alice\",}", "{\"key\":}",
-        "{\"key\":\"alice\",\"limit\":\"5/h\"} x", "{\"key\":\"alice\",\"limit\":\"5/h\"}{}",
-        "{\"key\":\"alice\",\"limit\":\"5/h\"}]", "{\"key\":\"alice\",\"key\":\"b\",\"limit\":\"5/h\"}",
-        "{\"key\":\"\\ud800\",\"limit\":\"5/h\"}", "{\"key\":\"a\nb\",\"limit\":\"5/h\"}",
-        "key=alice&limit=5/h", "\u{feff}{\"key\":\"alice\",\"limit\":\"5/h\"}",
+        "",
+        " ",
+        "{",
+        "}",
+        "nonsense",
+        "{'key':'alice'}",
+        "{\"key\":\"alice\",}",
+        "{\"key\":}",
+        "{\"key\":\"alice\",\"limit\":\"5/h\"} x",
+        "{\"key\":\"alice\",\"limit\":\"5/h\"}{}",
+        "{\"key\":\"alice\",\"limit\":\"5/h\"}]",
+        "{\"key\":\"alice\",\"key\":\"b\",\"limit\":\"5/h\"}",
+        "{\"key\":\"\\ud800\",\"limit\":\"5/h\"}",
+        "{\"key\":\"a\nb\",\"limit\":\"5/h\"}",
+        "key=alice&limit=5/h",
+        "\u{feff}{\"key\":\"alice\",\"limit\":\"5/h\"}",
         "{\"key\":\"alice\",\"limit\":\"5/h\",\"cost\":NaN}",
         "{\"key\":\"alice\",\"limit\":\"5/h\",\"cost\":01}",
     ]
@@ -34,7 +45,8 @@ fn bodies_that_are_no_json() {
         deep("[").into_bytes(),
         deep("{\"a\":").into_bytes(),
         format!("{{\"checks\":{}{}}}", deep("["), deep("]")).into_bytes(),
-        format!("{{\"request\":{{\"headers\":{{\"x\":{}{}}}}}}}", deep("["), deep("]")).into_bytes(),
+        format!("{{\"request\":{{\"headers\":{{\"x\":{}{}}}}}}}", deep("["), deep("]"))
+            .into_bytes(),
         format!("{{\"colour\":{}{}}}", deep("["), deep("]")).into_bytes(),
     ])
     .collect();
@@ -126,8 +138,15 @@ fn another_method_is_told_which() {
     let server = Server::start(&[]);
     let mut client = server.client();
     for path in [
-        "/v1/check", "/v1/settle", "/v1/keys/peek", "/v1/keys/reset", "/v1/keys/block",
-        "/v1/keys/unblock", "/v1/rules/reload", "/v1/rules/diff", "/v1/rules/explain",
+        "/v1/check",
+        "/v1/settle",
+        "/v1/keys/peek",
+        "/v1/keys/reset",
+        "/v1/keys/block",
+        "/v1/keys/unblock",
+        "/v1/rules/reload",
+        "/v1/rules/diff",
+        "/v1/rules/explain",
     ] {
         for method in ["GET", "PUT", "DELETE", "PATCH", "BREW"] {
             let answer = client.ask(method, path, &[], b"").problem(405);
@@ -137,7 +156,13 @@ fn another_method_is_told_which() {
         assert_eq!(head.header("allow"), Some("POST"), "{path}: {head:?}");
     }
     for path in [
-        "/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/v1/keys/top", "/v1/rules",
+        "/",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/openapi.json",
+        "/v1/keys/top",
+        "/v1/rules",
         "/v1/health",
     ] {
         for method in ["POST", "PUT", "DELETE"] {
@@ -158,9 +183,23 @@ fn another_path_is_not_found() {
     let server = Server::start(&[]);
     let mut client = server.client();
     for path in [
-        "/v1", "/v1/", "/v1/check/", "/V1/check", "/v1/checks", "//v1/check", "/v1/%63heck",
-        "/v1/keys", "/v1/keys/", "/v1/keys/peek/x", "/v1/rules/", "/v2/check", "/metrics/",
-        "/healthz/x", "/favicon.ico", "/v1/forward-authority", "/v1/../v1/check",
+        "/v1",
+        "/v1/",
+        "/v1/check/",
+        "/V1/check",
+        "/v1/checks",
+        "//v1/check",
+        "/v1/%63heck",
+        "/v1/keys",
+        "/v1/keys/",
+        "/v1/keys/peek/x",
+        "/v1/rules/",
+        "/v2/check",
+        "/metrics/",
+        "/healthz/x",
+        "/favicon.ico",
+        "/v1/forward-authority",
+        "/v1/../v1/check",
     ] {
         client.ask("POST", path, &[], GOOD).problem(404);
         client.get(path).problem(404);

@@ -53,7 +53,8 @@ pub(crate) fn list(text: &str) -> Vec<Item> {
         if rest.is_empty() {
             return items;
         }
-        let after = rest.strip_prefix(',').unwrap_or_else(|| panic!("no comma at {rest:?}: {text}"));
+        let after =
+            rest.strip_prefix(',').unwrap_or_else(|| panic!("no comma at {rest:?}: {text}"));
         rest = after.trim_start_matches(' ');
     }
 }

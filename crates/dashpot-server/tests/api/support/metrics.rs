@@ -37,7 +37,8 @@ impl Metrics {
                 assert!(!line.starts_with('#'), "{line}");
                 let (key, value) = sample(line);
                 let kind = families.get(&family).expect(line);
-                let rest = key.0.strip_prefix(&family).unwrap_or_else(|| panic!("{family}: {line}"));
+                let rest =
+                    key.0.strip_prefix(&family).unwrap_or_else(|| panic!("{family}: {line}"));
                 let endings: &[&str] = match kind.as_str() {
                     "counter" => &["_total"],
                     "gauge" => &[""],
