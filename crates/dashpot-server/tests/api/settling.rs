@@ -141,17 +141,25 @@ fn by_rules_what_settles_is_settled() {
          [[rule]]\nname = 'requests'\nlimits = ['50/day']",
     );
     let ask = json!({"request": {"path": "/"}});
-    let token = reserve(&server, ask.clone());
+    let token = reserve(&server, ask);
     server.settle(&token, 30).is(200);
     let peek = || server.check(&json!({"request": {"path": "/"}, "cost": 0})).allowed();
     assert_eq!(peek().policy(0)["remaining"], 970, "{:?}", peek());
     // The other counts requests: it is not charged with tokens.
     assert_eq!(peek().policy(1)["remaining"], 49, "{:?}", peek());
-    let token = reserve(&server, ask);
+}
+
+#[test]
+fn by_rules_0_gives_all_back() {
+    let server = Server::by(
+        "[[rule]]\nname = 'tokens'\nlimits = ['1000/h']\ncost = 100\nsettle = 'header:x-used'\n\
+         [[rule]]\nname = 'requests'\nlimits = ['50/day']",
+    );
+    let token = reserve(&server, json!({"request": {"path": "/"}}));
     server.settle(&token, 0).is(200);
-    let after = peek();
-    assert_eq!(after.policy(0)["remaining"], 970, "{after:?}");
-    assert_eq!(after.policy(1)["remaining"], 49, "0 gives all back: {after:?}");
+    let after = server.check(&json!({"request": {"path": "/"}, "cost": 0})).allowed();
+    assert_eq!(after.policy(0)["remaining"], 1000, "{after:?}");
+    assert_eq!(after.policy(1)["remaining"], 50, "{after:?}");
 }
 
 #[test]

@@ -30,15 +30,3 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
 pub(crate) fn pass(seconds: f64) {
     thread::sleep(Duration::from_secs_f64(seconds));
 }
-
-/// Percent-encodes what a query could not hold as it is.
-pub(crate) fn escaped(text: &str) -> String {
-    text.bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
-                char::from(byte).to_string()
-            }
-            _ => format!("%{byte:02X}"),
-        })
-        .collect()
-}
