@@ -139,3 +139,30 @@ fn a_store_that_is_gone_is_503_and_trying_again_helps() {
     });
     answer.is(200);
 }
+
+/// Given back twice, it would let others' use pass as well: more than the limit is admitted.
+#[test]
+fn what_two_instances_settle_comes_back_once() {
+    let redis = RedisServer::start();
+    let (one, other) = (instance(&redis, "secret-1"), instance(&redis, "secret-1"));
+    let token = reserve(&one, json!({"key": "a", "limit": "10/h", "cost": 5}));
+    one.check(&json!({"key": "a", "limit": "10/h", "cost": 5})).allowed();
+    one.settle(&token, 0).is(200);
+    assert_eq!(left(&one), 5);
+    other.settle(&token, 0);
+    assert_eq!(left(&one), 5, "given back twice");
+}
+
+#[test]
+fn a_restart_does_not_forget_what_was_settled() {
+    let redis = RedisServer::start();
+    let first = instance(&redis, "secret-1");
+    let token = reserve(&first, json!({"key": "a", "limit": "10/h", "cost": 5}));
+    first.check(&json!({"key": "a", "limit": "10/h", "cost": 5})).allowed();
+    first.settle(&token, 0).is(200);
+    drop(first);
+    let second = instance(&redis, "secret-1");
+    assert_eq!(left(&second), 5);
+    second.settle(&token, 0).problem(409);
+    assert_eq!(left(&second), 5, "given back twice");
+}
