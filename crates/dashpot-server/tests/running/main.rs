@@ -1,0 +1,15 @@
+//! The service as it runs: the real program, asked over real connections, stopped by real signals.
+
+mod client;
+mod service;
+
+mod broken_rules;
+mod exact;
+mod idle;
+mod malformed;
+mod reload;
+mod shutdown;
+mod slow;
+mod start;
+mod state;
+mod well_formed;

@@ -1,0 +1,226 @@
+//! What no client should send. Whatever it is, it is refused or ignored, and the next one is served.
+
+use std::time::Duration;
+
+use crate::client::{Client, get};
+use crate::service::Service;
+
+/// How many answers there are, and the status of the first. The connection has to end.
+fn answers(service: &Service, bytes: &[u8]) -> (usize, Option<u16>, String) {
+    let mut client = service.client();
+    // What is refused early may not be read to its end.
+    let _ = std::io::Write::write_all(&mut client.stream, bytes);
+    let _ = client.stream.shutdown(std::net::Shutdown::Write);
+    client.patience(Duration::from_secs(15));
+    let (said, closed) = client.rest();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(closed, "still open after {:?}: {said:?}", String::from_utf8_lossy(bytes));
+    let status = said.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)?.parse().ok());
+    (said.matches("HTTP/1.").count(), status, said)
+}
+
+/// Refused with one of these, or by closing if that is in the list as 0; and never more than that.
+fn refused(service: &Service, what: &str, bytes: &[u8], with: &[u16]) {
+    let (count, status, said) = answers(service, bytes);
+    assert!(count <= 1, "{what}: {count} answers: {said}");
+    let status = status.unwrap_or(0);
+    assert!(with.contains(&status), "{what}: {status} and not one of {with:?}: {said}");
+}
+
+/// It runs, and what it says is right.
+fn is_well(service: &mut Service) {
+    assert!(service.runs());
+    let mut client = service.client();
+    let left = client.check(r#"{"key":"left","limit":"100/day","cost":0}"#).remaining();
+    assert_eq!(client.check(r#"{"key":"left","limit":"100/day"}"#).remaining(), left - 1);
+    assert!(!service.log().contains("panicked"), "{}", service.log());
+}
+
+#[test]
+fn heads_that_are_too_long_are_refused() {
+    let mut service = Service::start::<&str>(&[]);
+    let line = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n";
+    let many: String = (0..10_000).map(|nth| format!("x-{nth}: a\r\n")).collect();
+    refused(&service, "many headers", format!("{line}{many}\r\n").as_bytes(), &[431, 400]);
+    let huge = "a".repeat(2 << 20);
+    refused(&service, "a huge header", format!("{line}x: {huge}\r\n\r\n").as_bytes(), &[431, 400]);
+    refused(&service, "a huge name", format!("{line}{huge}: x\r\n\r\n").as_bytes(), &[431, 400]);
+    let long = format!("GET /{huge} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    refused(&service, "a long path", long.as_bytes(), &[414, 431, 400]);
+    refused(&service, "a head without an end", huge.as_bytes(), &[431, 400, 414]);
+    is_well(&mut service);
+}
+
+#[test]
+fn malformed_heads_are_refused() {
+    let mut service = Service::start::<&str>(&[]);
+    let head = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n";
+    let cases: &[(&str, Vec<u8>)] = &[
+        ("a method of strange bytes", b"G\xff\x00T /healthz HTTP/1.1\r\nhost: a\r\n\r\n".to_vec()),
+        ("no method", b" /healthz HTTP/1.1\r\nhost: a\r\n\r\n".to_vec()),
+        ("no such protocol", b"GET /healthz HTTP/9.9\r\nhost: a\r\n\r\n".to_vec()),
+        ("no protocol at all", b"GET /healthz\r\n\r\n".to_vec()),
+        ("spaces in the path", b"GET /heal thz HTTP/1.1\r\nhost: a\r\n\r\n".to_vec()),
+        ("a NUL in the path", b"GET /heal\0thz HTTP/1.1\r\nhost: a\r\n\r\n".to_vec()),
+        ("a NUL in a header", format!("{head}x: a\0b\r\n\r\n").into_bytes()),
+        ("a NUL in a name", format!("{head}x\0: a\r\n\r\n").into_bytes()),
+        ("a header without a name", format!("{head}: a\r\n\r\n").into_bytes()),
+        ("a header without a colon", format!("{head}nonsense\r\n\r\n").into_bytes()),
+        ("a space before the colon", format!("{head}x : a\r\n\r\n").into_bytes()),
+        ("a folded header", format!("{head}x: a\r\n b\r\n\r\n").into_bytes()),
+        ("a carriage return alone", format!("{head}x: a\rb\r\n\r\n").into_bytes()),
+    ];
+    for (what, bytes) in cases {
+        let followed = [bytes.as_slice(), get("/readyz").as_bytes()].concat();
+        refused(&service, what, &followed, &[400, 505, 501, 0]);
+    }
+    is_well(&mut service);
+}
+
+#[test]
+fn lengths_that_could_be_read_in_two_ways_are_refused() {
+    let mut service = Service::start::<&str>(&[]);
+    let head = "POST /v1/check HTTP/1.1\r\nhost: localhost\r\n";
+    let body = r#"{"key":"a","limit":"100/day"}"#;
+    let cases = [
+        ("a negative length", "content-length: -1\r\n"),
+        ("a length with a sign", "content-length: +29\r\n"),
+        ("a length that is none", "content-length: many\r\n"),
+        ("an empty length", "content-length:\r\n"),
+        ("a length beyond all numbers", "content-length: 99999999999999999999999\r\n"),
+        ("two lengths", "content-length: 29\r\ncontent-length: 0\r\n"),
+        ("two lengths in one", "content-length: 29, 0\r\n"),
+        ("an unknown coding", "transfer-encoding: nonsense\r\n"),
+        ("chunks that are not the last", "transfer-encoding: chunked, identity\r\n"),
+        ("two codings", "transfer-encoding: chunked\r\ntransfer-encoding: identity\r\n"),
+        ("a coding with a hidden letter", "transfer-encoding: \x0bchunked\r\n"),
+    ];
+    for (what, line) in cases {
+        let bytes = format!("{head}{line}\r\n{body}{}", get("/readyz"));
+        refused(&service, what, bytes.as_bytes(), &[400, 413, 501, 0]);
+    }
+    is_well(&mut service);
+}
+
+/// A length and a coding: whoever is in front may have gone by the other one. What is smuggled in
+/// what one of them calls the body is never answered together with what is around it.
+#[test]
+fn a_length_beside_chunks_smuggles_nothing() {
+    let mut service = Service::start::<&str>(&[]);
+    let head = "POST /v1/check HTTP/1.1\r\nhost: localhost\r\n";
+    let smuggled = r#"{"key":"smuggled","limit":"100/day"}"#;
+    let smuggled = format!("{head}content-length: {}\r\n\r\n{smuggled}", smuggled.len());
+    let hidden = format!("0\r\n\r\n{smuggled}");
+    let both = ["content-length: {}\r\ntransfer-encoding: chunked\r\n", "transfer-encoding: chunked\r\ncontent-length: {}\r\n"];
+    for lines in both {
+        let lines = lines.replace("{}", &hidden.len().to_string());
+        let bytes = format!("{head}{lines}\r\n{hidden}");
+        let (count, _, said) = answers(&service, bytes.as_bytes());
+        assert!(count <= 1, "{lines:?}: {said}");
+    }
+    let left = service.client().check(r#"{"key":"smuggled","limit":"100/day","cost":0}"#).remaining();
+    assert_eq!(left, 100, "what was smuggled was counted");
+    is_well(&mut service);
+}
+
+#[test]
+fn malformed_chunks_are_refused() {
+    let mut service = Service::start::<&str>(&[]);
+    let head = "POST /v1/check HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n";
+    let cases = [
+        "x\r\nabc\r\n0\r\n\r\n",
+        "-1\r\nabc\r\n0\r\n\r\n",
+        "ffffffffffffffffff\r\nabc\r\n0\r\n\r\n",
+        "3\r\nabcdef\r\n0\r\n\r\n",
+        "\r\nabc\r\n0\r\n\r\n",
+        "0x3\r\nabc\r\n0\r\n\r\n",
+        "3;\r\n\n\r\nabc\r\n0\r\n\r\n",
+    ];
+    for body in cases {
+        let bytes = format!("{head}{body}{}", get("/readyz"));
+        refused(&service, body, bytes.as_bytes(), &[400, 413, 0]);
+    }
+    let endless = format!("{head}3;{}\r\nabc\r\n0\r\n\r\n", "a".repeat(1 << 20));
+    refused(&service, "an endless extension", endless.as_bytes(), &[400, 413, 431, 0]);
+    is_well(&mut service);
+}
+
+/// Lines that end without a carriage return are read by many, and refused by some. Either will do,
+/// as long as it is one answer to each request.
+#[test]
+fn bare_line_feeds_do_not_confuse_it() {
+    let mut service = Service::start::<&str>(&[]);
+    let (count, _, said) = answers(&service, b"GET /healthz HTTP/1.1\nhost: localhost\n\n");
+    assert!(count <= 1, "{said}");
+    is_well(&mut service);
+}
+
+#[test]
+fn other_protocols_are_refused() {
+    let mut service = Service::start::<&str>(&[]);
+    let hello: &[u8] = b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03abcdefghijklmnopqrstuvwxyz012345\x20";
+    for (what, bytes) in [
+        ("TLS", hello),
+        ("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"),
+        ("Redis", b"*1\r\n$4\r\nPING\r\n"),
+        ("SSH", b"SSH-2.0-OpenSSH_9.0\r\n"),
+    ] {
+        refused(&service, what, bytes, &[400, 505, 0]);
+    }
+    is_well(&mut service);
+}
+
+/// A small generator of numbers: the same ones every time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+}
+
+#[test]
+fn random_bytes_do_no_harm() {
+    let mut service = Service::start::<&str>(&[]);
+    let mut numbers = Numbers(0x5eed_0f_da54_9071);
+    let good = crate::client::check(r#"{"key":"a","limit":"100000/day"}"#).into_bytes();
+    let before = service.memory();
+    for nth in 0..2000 {
+        let mut bytes = good.clone();
+        if nth % 2 == 0 {
+            // Nothing but noise.
+            bytes = (0..numbers.below(400)).map(|_| numbers.next() as u8).collect();
+        } else {
+            // A request with some bytes that are others, missing or too many.
+            for _ in 0..=numbers.below(4) {
+                let at = numbers.below(bytes.len());
+                match numbers.below(3) {
+                    0 => bytes[at] = numbers.next() as u8,
+                    1 => drop(bytes.remove(at)),
+                    _ => bytes.insert(at, numbers.next() as u8),
+                }
+            }
+        }
+        let mut client = Client::to(service.address);
+        client.send(&bytes);
+        if nth % 10 == 0 {
+            let _ = client.stream.shutdown(std::net::Shutdown::Write);
+            let (said, closed) = client.rest();
+            let said = String::from_utf8_lossy(&said).into_owned();
+            assert!(closed, "{nth}: still open after {bytes:?}, having said {said}");
+            assert!(said.is_empty() || said.starts_with("HTTP/1."), "{nth}: {bytes:?} {said}");
+            assert!(!said.contains(" 500 "), "{nth}: {bytes:?} {said}");
+        }
+    }
+    is_well(&mut service);
+    let after = service.memory();
+    println!("{before} bytes, then {after}");
+    assert!(after < before + 32 * 1024 * 1024, "{before} bytes became {after}");
+}
