@@ -1,6 +1,6 @@
 //! Many who say nothing.
 
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,38 @@ fn room_for(connections: u64) {
     assert!(most >= connections + 200, "at most {most} files may be open here");
 }
 
+/// Many at a time: who has to come again because there was no room in the queue waits for a second.
+fn connect_all(address: SocketAddr, count: usize) -> Vec<TcpStream> {
+    const AT_A_TIME: usize = 50;
+    let connect = || match TcpStream::connect_timeout(&address, Duration::from_secs(20)) {
+        Ok(stream) => stream,
+        Err(error) => panic!("not connected: {error}"),
+    };
+    thread::scope(|scope| {
+        let some = || (0..count / AT_A_TIME).map(|_| connect()).collect::<Vec<_>>();
+        let all: Vec<_> = (0..AT_A_TIME).map(|_| scope.spawn(some)).collect();
+        all.into_iter().flat_map(|some| some.join().unwrap()).collect()
+    })
+}
+
+/// While it has no time for them, they wait where the kernel keeps them. If there is no room for
+/// them there, each comes again after a second, then after two more.
+#[test]
+fn a_thousand_who_come_at_once_need_not_come_again() {
+    let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+    if most.trim().parse::<u32>().unwrap() < 1024 {
+        println!("this kernel keeps no more than {most} waiting");
+        return;
+    }
+    let service = Service::start::<&str>(&[]);
+    service.signal("STOP");
+    let wait = Duration::from_millis(500);
+    let came = (0..1000).map_while(|_| TcpStream::connect_timeout(&service.address, wait).ok());
+    let came: Vec<_> = came.collect();
+    service.signal("CONT");
+    assert_eq!(came.len(), 1000, "had room to wait");
+}
+
 #[test]
 fn ten_thousand_idle_connections_cost_little() {
     room_for(CROWD as u64);
@@ -26,14 +58,11 @@ fn ten_thousand_idle_connections_cost_little() {
     }
     let alone = service.memory();
 
-    let crowd: Vec<TcpStream> = (0..CROWD)
-        .map(|nth| match TcpStream::connect_timeout(&service.address, Duration::from_secs(20)) {
-            Ok(stream) => stream,
-            Err(error) => panic!("connection {nth}: {error}"),
-        })
-        .collect();
+    let begun = Instant::now();
+    let crowd = connect_all(service.address, CROWD);
     let open = || service.metric("dashpot_open_connections");
     until("all to be accepted", Duration::from_secs(20), || (open() >= 10_000.0).then_some(()));
+    println!("all are there after {:?}", begun.elapsed());
 
     let full = service.memory();
     let each = full.saturating_sub(alone) / CROWD as u64;

@@ -105,6 +105,7 @@ fn who_says_close_has_it_closed() {
 #[test]
 fn who_has_said_all_still_gets_the_answer_or_a_clean_end() {
     let service = Service::start::<&str>(&[]);
+    let mut answered = 0;
     for _ in 0..20 {
         let mut client = service.client();
         client.send(check(ASKED));
@@ -113,8 +114,10 @@ fn who_has_said_all_still_gets_the_answer_or_a_clean_end() {
         if let Some(answer) = client.answer().unwrap() {
             assert!(answer.allowed());
             assert!(client.is_closed());
+            answered += 1;
         }
     }
+    println!("{answered} of 20 were answered");
     // Whatever was not answered may have been counted, and no more than that.
     let left = service.client().check(ASKED).remaining();
     assert!((979..1000).contains(&left), "{left} left");
@@ -151,7 +154,7 @@ fn what_is_asked_with_head_has_no_body() {
     let service = Service::start::<&str>(&[]);
     let mut client = service.client();
     client.send(["HEAD /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(), get("/readyz")].concat());
-    client.stream.shutdown(Shutdown::Write).unwrap();
+    client.patience(Duration::from_millis(500));
     let (said, _) = client.rest();
     let said = String::from_utf8(said).unwrap();
     let heads: Vec<_> = said.matches("HTTP/1.1 ").collect();
