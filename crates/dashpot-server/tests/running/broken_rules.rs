@@ -76,8 +76,6 @@ fn by_bytes_that_are_no_text() {
     breaks(|home| fs::write(home.path().join("rules.toml"), b"\xff\xfe\0\0[[rule]]").unwrap());
 }
 
-#[test]
-
 /// An editor that empties a file before it writes must not leave everybody unlimited meanwhile.
 #[test]
 fn by_a_file_that_is_emptied() {

@@ -118,11 +118,6 @@ impl<S: Read + Write> Client<S> {
         self.answer().unwrap().expect("an answer, and not the end")
     }
 
-    pub(crate) fn try_ask(&mut self, request: &str) -> io::Result<Answer> {
-        self.stream.write_all(request.as_bytes())?;
-        self.answer()?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
-    }
-
     pub(crate) fn get(&mut self, path: &str) -> Answer {
         self.send(get(path));
         self.expect()
@@ -139,8 +134,7 @@ impl<S: Read + Write> Client<S> {
 
     /// Whether the other side closes and says nothing more before.
     pub(crate) fn is_closed(&mut self) -> bool {
-        let gone = matches!(self.more(), Ok(0)) && self.buffer.is_empty();
-        gone
+        matches!(self.more(), Ok(0)) && self.buffer.is_empty()
     }
 
     /// All that comes until the other side closes or the patience is over, and whether it closed.

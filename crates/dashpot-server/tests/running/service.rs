@@ -144,10 +144,6 @@ impl Service {
         self.stderr.lock().unwrap().clone()
     }
 
-    pub(crate) fn process(&self) -> u32 {
-        self.child.id()
-    }
-
     pub(crate) fn signal(&self, name: &str) {
         signal(self.child.id(), name);
     }

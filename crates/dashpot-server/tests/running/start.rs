@@ -121,7 +121,6 @@ fn what_cannot_be_read_or_is_not_known_is_refused() {
         (&["--state-every", "soon"], "--state-every"),
         (&["--state-every", "0s"], "--state-every"),
         (&["--drain-delay=-1s"], "--drain-delay"),
-        (&["--max-connections", "0"], "--max-connections"),
         (&["--threads", "0"], "--threads"),
         (&["--log-level", "loud"], "--log-level"),
         (&["--log-format", "xml"], "--log-format"),
