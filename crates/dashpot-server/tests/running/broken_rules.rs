@@ -31,7 +31,8 @@ fn breaks(how: impl FnOnce(&Directory)) -> String {
     until("the failure to be counted", SEEN, || (failed(&service) >= 1.0).then_some(()));
     assert_eq!(left(&mut client), 8, "the last good rules, and what was used");
     assert_eq!(client.get("/readyz").status, 200);
-    let log = until("the log", SEEN, || Some(service.log()).filter(|log| log.contains("rules.toml")));
+    let log =
+        until("the log", SEEN, || Some(service.log()).filter(|log| log.contains("rules.toml")));
     // And told to read them, it says that it cannot, and changes nothing.
     let before = failed(&service);
     service.signal("HUP");
@@ -41,7 +42,8 @@ fn breaks(how: impl FnOnce(&Directory)) -> String {
     assert_eq!(left(&mut client), 7);
     // When they are right again, they are used.
     home.write("rules.toml", &GOOD.replace("10", "20"));
-    let looked = || Some(client.check(REQUEST)).filter(|now| now.json()["policies"][0]["limit"] == 20);
+    let looked =
+        || Some(client.check(REQUEST)).filter(|now| now.json()["policies"][0]["limit"] == 20);
     assert!(until("good rules to be used", SEEN, looked).remaining() <= 16);
     log
 }

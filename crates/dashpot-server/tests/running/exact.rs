@@ -49,7 +49,8 @@ fn one_key_is_allowed_as_often_as_it_may() {
 fn pairs_are_taken_all_or_nothing() {
     let service = Service::start::<&str>(&[]);
     let pair = |_| {
-        r#"{"checks":[{"key":"small","limit":"50/day"},{"key":"large","limit":"1000/day"}]}"#.to_owned()
+        r#"{"checks":[{"key":"small","limit":"50/day"},{"key":"large","limit":"1000/day"}]}"#
+            .to_owned()
     };
     assert_eq!(allowed(&service, 100, pair), 50);
     let left = service.client().check(r#"{"key":"large","limit":"1000/day","cost":0}"#).remaining();
@@ -68,7 +69,8 @@ fn pairs_are_taken_all_or_nothing() {
 #[test]
 fn many_keys_do_not_get_into_each_others_way() {
     let service = Service::start::<&str>(&[]);
-    let count = allowed(&service, 400, |nth| check(&format!("key-{}", nth % 50), "7/day", "token-bucket"));
+    let count =
+        allowed(&service, 400, |nth| check(&format!("key-{}", nth % 50), "7/day", "token-bucket"));
     assert_eq!(count, 50 * 7);
     let mut client = service.client();
     for nth in 0..50 {

@@ -5,6 +5,7 @@ mod service;
 
 mod broken_rules;
 mod exact;
+mod flags;
 mod idle;
 mod malformed;
 mod redis;

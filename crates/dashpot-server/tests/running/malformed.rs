@@ -138,14 +138,18 @@ fn a_length_beside_chunks_smuggles_nothing() {
     let smuggled = r#"{"key":"smuggled","limit":"100/day"}"#;
     let smuggled = format!("{head}content-length: {}\r\n\r\n{smuggled}", smuggled.len());
     let hidden = format!("0\r\n\r\n{smuggled}");
-    let both = ["content-length: {}\r\ntransfer-encoding: chunked\r\n", "transfer-encoding: chunked\r\ncontent-length: {}\r\n"];
+    let both = [
+        "content-length: {}\r\ntransfer-encoding: chunked\r\n",
+        "transfer-encoding: chunked\r\ncontent-length: {}\r\n",
+    ];
     for lines in both {
         let lines = lines.replace("{}", &hidden.len().to_string());
         let bytes = format!("{head}{lines}\r\n{hidden}");
         let (count, _, said) = answers(&service, bytes.as_bytes());
         assert!(count <= 1, "{lines:?}: {said}");
     }
-    let left = service.client().check(r#"{"key":"smuggled","limit":"100/day","cost":0}"#).remaining();
+    let left =
+        service.client().check(r#"{"key":"smuggled","limit":"100/day","cost":0}"#).remaining();
     assert_eq!(left, 100, "what was smuggled was counted");
     is_well(&mut service);
 }
@@ -185,7 +189,8 @@ fn bare_line_feeds_do_not_confuse_it() {
 #[test]
 fn other_protocols_are_refused() {
     let mut service = Service::start::<&str>(&[]);
-    let hello: &[u8] = b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03abcdefghijklmnopqrstuvwxyz012345\x20";
+    let hello: &[u8] =
+        b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03abcdefghijklmnopqrstuvwxyz012345\x20";
     for (what, bytes) in [
         ("TLS", hello),
         ("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use dashpot_testkit::RedisServer;
 
 use crate::client::{Answer, Client, forward_auth};
-use crate::service::{Directory, Service, until};
+use crate::service::{Directory, Service, refusal, until};
 
 /// How long an outage, or its end, may take to be noticed.
 const NOTICED: Duration = Duration::from_secs(15);
@@ -50,7 +50,8 @@ fn two_share_one_limit_exactly() {
     let both = [(); 2].map(|()| Service::with_rules(&home, &rules(&redis.url()), &[]));
     both.iter().for_each(|service| until_up(service, true));
     let (allowed, pairs) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let pair = r#"{"checks":[{"key":"small","limit":"50/day"},{"key":"large","limit":"1000/day"}]}"#;
+    let pair =
+        r#"{"checks":[{"key":"small","limit":"50/day"},{"key":"large","limit":"1000/day"}]}"#;
     thread::scope(|scope| {
         for service in both.iter().cycle().take(8) {
             scope.spawn(|| {
@@ -92,7 +93,9 @@ fn without_it_every_rule_does_as_it_says() {
     assert_eq!(service.metric(&store_up), 1.0);
 
     redis.kill();
-    until("the outage to be noticed", NOTICED, || is_degraded(&ask(&mut client, "allow")).then_some(()));
+    until("the outage to be noticed", NOTICED, || {
+        is_degraded(&ask(&mut client, "allow")).then_some(())
+    });
     for path in ["usual", "deny"] {
         let answer = ask(&mut client, path);
         assert_eq!(answer.status, 503, "{path}: {answer:?}");
@@ -123,7 +126,9 @@ fn without_it_every_rule_does_as_it_says() {
 
     redis.restart();
     until_up(&service, true);
-    until("it to be used again", NOTICED, || (!is_degraded(&ask(&mut client, "allow"))).then_some(()));
+    until("it to be used again", NOTICED, || {
+        (!is_degraded(&ask(&mut client, "allow"))).then_some(())
+    });
     let answer = ask(&mut client, "deny");
     assert_eq!(answer.remaining(), 99, "it came back empty: {answer:?}");
     assert_eq!(service.metric(&store_up), 1.0);
@@ -202,25 +207,28 @@ fn a_password_is_told_to_nobody() {
             told.push(format!("{:?}", client.get(path)));
         }
         // What is wrong about the file is told as well, with the line it is in.
-        home.write("rules.toml", &rules(&url(password)).replace("2s", "two seconds"));
-        told.push(format!("{:?}", client.post("/v1/rules/reload", "")));
-        let other = rules(&url(password)).replace("/0", "").replace("redis://", "redis:/");
-        told.push(format!("{:?}", client.post("/v1/rules/diff", &other)));
-        home.write("rules.toml", &other);
-        told.push(format!("{:?}", client.post("/v1/rules/reload", "")));
-        home.write("rules.toml", &rules(&url(password)).replace(password, &format!("{password}2")));
+        let right = rules(&url(password));
+        let one_slash = right.replace("redis://", "redis:/");
+        for wrong in [right.replace("url = ", "address = "), one_slash.clone()] {
+            home.write("rules.toml", &wrong);
+            let reloaded = client.post("/v1/rules/reload", "");
+            assert_eq!(reloaded.status, 400, "{reloaded:?}");
+            told.push(format!("{reloaded:?}"));
+            told.push(format!("{:?}", client.post("/v1/rules/diff", &wrong)));
+        }
+        // Another password, or place, may or may not be taken. It is not told either.
+        home.write("rules.toml", &right.replace(password, &format!("new-{password}")));
         told.push(format!("{:?}", client.post("/v1/rules/reload", "")));
         told.extend([service.stdout(), service.log()]);
         for told in told {
             assert!(!told.contains("of-the-cave"), "{told}");
         }
         // Nor when it cannot start.
-        home.write("rules.toml", &other);
-        let (code, told) = crate::service::refusal(home.path(), &["--config", "rules.toml"]);
+        home.write("rules.toml", &one_slash);
+        let (code, told) = refusal(home.path(), &["--config", "rules.toml"]);
         assert_eq!(code, Some(2), "{told}");
         assert!(!told.contains("of-the-cave"), "{told}");
-        let (code, told) =
-            crate::service::refusal(home.path(), &["--store", &url(password).replace("//", "/")]);
+        let (code, told) = refusal(home.path(), &["--store", &url(password).replace("//", "/")]);
         assert_eq!(code, Some(2), "{told}");
         assert!(!told.contains("of-the-cave"), "{told}");
     }

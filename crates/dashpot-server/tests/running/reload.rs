@@ -174,7 +174,8 @@ fn under_load_no_request_fails_or_sees_a_mixture() {
         });
         over.store(true, Ordering::Relaxed);
         changed.unwrap();
-        let seen: Vec<(usize, usize)> = loads.into_iter().map(|load| load.join().unwrap()).collect();
+        let seen: Vec<(usize, usize)> =
+            loads.into_iter().map(|load| load.join().unwrap()).collect();
         println!("asked, and rules seen: {seen:?}");
         assert!(seen.iter().all(|(asked, seen)| *asked > 30 && *seen > 5), "{seen:?}");
     });

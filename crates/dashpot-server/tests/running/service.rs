@@ -19,7 +19,8 @@ pub(crate) struct Directory(PathBuf);
 impl Directory {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("dashpot-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let name =
+            format!("dashpot-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
         fs::create_dir(&path).unwrap();
         Self(path)
@@ -118,8 +119,14 @@ impl Service {
         let (stdout, stderr) = (Arc::default(), Arc::default());
         gather(child.stdout.take().unwrap(), &stdout, Some(sender));
         gather(child.stderr.take().unwrap(), &stderr, None);
-        let mut service =
-            Self { child, stdout, stderr, address: ([0; 4], 0).into(), start: begun.elapsed(), _home: None };
+        let mut service = Self {
+            child,
+            stdout,
+            stderr,
+            address: ([0; 4], 0).into(),
+            start: begun.elapsed(),
+            _home: None,
+        };
         loop {
             let left = PATIENCE.saturating_sub(begun.elapsed());
             let Ok(line) = lines.recv_timeout(left) else { panic!("it does not listen") };
@@ -142,6 +149,10 @@ impl Service {
 
     pub(crate) fn log(&self) -> String {
         self.stderr.lock().unwrap().clone()
+    }
+
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn signal(&self, name: &str) {
@@ -179,7 +190,8 @@ impl Service {
     /// What `/metrics` says of this series, written in full.
     pub(crate) fn metric(&self, series: &str) -> f64 {
         let answer = self.client().get("/metrics");
-        let value = answer.body.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        let value =
+            answer.body.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
         value.unwrap_or_else(|| panic!("no {series} in {}", answer.body)).parse().unwrap()
     }
 }

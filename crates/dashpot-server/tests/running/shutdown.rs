@@ -8,7 +8,8 @@ use crate::client::{Client, PATIENCE, forward_auth, get};
 use crate::service::{Directory, Service, until};
 
 /// Whoever asks a second time waits for a second.
-const QUEUE: &str = "[[rule]]\nname = 'queue'\nlimits = ['1/s']\nalgorithm = 'leaky-bucket'\nqueue = 5\n";
+const QUEUE: &str =
+    "[[rule]]\nname = 'queue'\nlimits = ['1/s']\nalgorithm = 'leaky-bucket'\nqueue = 5\n";
 const ASKED: &str = r#"{"key":"alice","limit":"1000000/s"}"#;
 
 fn seconds(count: u64) -> Duration {
@@ -23,7 +24,9 @@ fn first_it_is_unready_then_closed_then_gone() {
         assert_eq!(client.get("/readyz").status, 200);
         let begun = Instant::now();
         service.signal(name);
-        until("/readyz to say so", seconds(2), || (client.get("/readyz").status == 503).then_some(()));
+        until("/readyz to say so", seconds(2), || {
+            (client.get("/readyz").status == 503).then_some(())
+        });
         println!("{name}: unready after {:?}", begun.elapsed());
         // Meanwhile all goes on, for those who are there and for those who come.
         assert_eq!(client.get("/healthz").status, 200);
@@ -142,7 +145,9 @@ fn under_load_every_request_is_answered_or_never_begun() {
                                 answered += 1;
                             }
                             Ok(None) => break,
-                            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => break,
+                            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
+                                break;
+                            }
                             Err(error) => panic!("after {nth} answers: {error}"),
                         }
                     }

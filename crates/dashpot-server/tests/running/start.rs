@@ -35,7 +35,8 @@ fn the_command_it_prints_works_as_it_stands() {
     let service = Service::start::<&str>(&[]);
     service.client().get("/healthz");
     let stdout = service.stdout();
-    let lines: Vec<_> = stdout.lines().map(str::trim).filter(|line| line.starts_with("curl")).collect();
+    let lines: Vec<_> =
+        stdout.lines().map(str::trim).filter(|line| line.starts_with("curl")).collect();
     let [line] = lines[..] else { panic!("one line, not {lines:?}: {stdout}") };
     let output = Command::new("sh").args(["-c", &format!("{line} -sS -m 20")]).output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -202,7 +203,8 @@ fn the_file_says_where_and_a_flag_says_otherwise() {
     let service = Service::run(command::<&str>(home.path(), &[]));
     let mut client = service.client();
     assert_eq!(client.get("/v1/rules").status, 401);
-    let asked = "GET /v1/rules HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer hidden-well\r\n\r\n";
+    let asked =
+        "GET /v1/rules HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer hidden-well\r\n\r\n";
     client.send(asked);
     assert_eq!(client.expect().status, 200);
 

@@ -1,6 +1,7 @@
 //! Counts that outlive the process.
 
 use std::fs;
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use crate::service::{Directory, Service, refusal, until};
@@ -108,6 +109,34 @@ fn over_ten_crashes_no_more_is_granted_than_was_not_saved() {
     assert!(!service.client().check(asked).allowed());
 }
 
+/// It is killed while it saves, more likely than not. What is there then is the last state or the one before.
+#[test]
+fn a_crash_while_saving_leaves_a_state_that_can_be_read() {
+    let home = Directory::new();
+    let file = home.file("state");
+    let arguments = ["--state-file", &file, "--state-every", "1ms"];
+    let mut left = 1000;
+    for round in 0..8 {
+        // It would not start with a state that is not whole.
+        let service = Service::start(&arguments);
+        let mut client = service.client();
+        let looked = client.check(LOOKED).remaining();
+        assert!(looked <= left, "round {round}: {looked} left where {left} had been saved");
+        for nth in 0..400 {
+            let key = format!(r#"{{"key":"{round}-{nth}","limit":"10/day"}}"#);
+            assert!(client.check(&key).allowed());
+        }
+        left = client.check(COUNTED).remaining();
+        until_saved(&file);
+        thread::sleep(Duration::from_micros(300 * round));
+        service.crash();
+    }
+    // What was begun and not ended does not pile up.
+    let names: Vec<_> =
+        fs::read_dir(home.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert!(names.len() <= 3, "{names:?}");
+}
+
 #[test]
 fn a_file_that_is_no_state_is_told_and_left_alone() {
     let home = Directory::new();
@@ -131,12 +160,14 @@ fn a_file_that_is_no_state_is_told_and_left_alone() {
     for (what, bytes) in cases {
         let file = home.file("state");
         fs::write(&file, bytes).unwrap();
-        let (code, told) = refusal(home.path(), &["--listen", "127.0.0.1:0", "--state-file", &file]);
+        let (code, told) =
+            refusal(home.path(), &["--listen", "127.0.0.1:0", "--state-file", &file]);
         assert_eq!(code, Some(2), "{what}: {told}");
         assert!(told.contains(&file), "{what}: {told}");
         assert_eq!(fs::read(&file).unwrap(), bytes, "{what}: left as it is");
     }
-    let names: Vec<_> = fs::read_dir(home.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    let names: Vec<_> =
+        fs::read_dir(home.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert_eq!(names.len(), 2, "nothing else is left behind: {names:?}");
 }
 
@@ -145,7 +176,8 @@ fn a_place_that_cannot_be_written_to_is_told() {
     let home = Directory::new();
     // Nobody writes there, whoever they are.
     for place in ["/proc/dashpot.state", "missing/state"] {
-        let (code, told) = refusal(home.path(), &["--listen", "127.0.0.1:0", "--state-file", place]);
+        let (code, told) =
+            refusal(home.path(), &["--listen", "127.0.0.1:0", "--state-file", place]);
         assert_eq!(code, Some(2), "{told}");
         assert!(told.contains(place), "{told}");
     }
@@ -164,7 +196,9 @@ fn a_place_that_goes_away_is_told_and_it_goes_on() {
     until_saved(&file);
     fs::remove_dir_all(&place).unwrap();
     assert!(service.client().check(ASKED).allowed());
-    until("it to be told", Duration::from_secs(10), || service.log().contains("state").then_some(()));
+    until("it to be told", Duration::from_secs(10), || {
+        service.log().contains("state").then_some(())
+    });
     assert!(service.client().check(ASKED).allowed());
     fs::create_dir(&place).unwrap();
     until("it to be saved again", Duration::from_secs(10), || written(&file));

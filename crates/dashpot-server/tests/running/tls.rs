@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
+};
 
 use crate::client::{Client, PATIENCE, get};
 use crate::service::{Directory, Service, until};
@@ -66,7 +68,9 @@ fn it_is_asked_over_https() {
         assert_eq!(client.check(asked).remaining(), left - 1);
     }
     // The command it prints works too, by one who trusts the certificate.
-    let stdout = until("the command", PATIENCE, || Some(service.stdout()).filter(|told| told.contains("curl")));
+    let stdout = until("the command", PATIENCE, || {
+        Some(service.stdout()).filter(|told| told.contains("curl"))
+    });
     let line = stdout.lines().find(|line| line.contains("curl")).unwrap();
     let trusting = format!("{line} -sS -m 20 --cacert {}", home.file("certificate.pem"));
     let output = Command::new("sh").args(["-c", &trusting]).output().unwrap();
@@ -169,12 +173,25 @@ fn who_never_ends_the_handshake_is_let_go() {
 fn it_stops_as_cleanly() {
     let home = Directory::new();
     let certificate = certify(&home);
-    let mut service = Service::start_in(home.path(), &[&FLAGS[..], &["--drain-delay", "0s"]].concat());
+    let mut service =
+        Service::start_in(home.path(), &[&FLAGS[..], &["--drain-delay", "0s"]].concat());
     let mut client = secret(&service, &certificate).unwrap();
     assert_eq!(client.get("/healthz").status, 200);
-    let _silent = service.client();
     service.signal("TERM");
-    assert_eq!(service.end(Duration::from_secs(9)).code(), Some(0));
+    assert_eq!(service.end(Duration::from_secs(5)).code(), Some(0));
     // With a word of goodbye, so that it cannot be taken for an answer cut short.
     assert!(client.answer().unwrap().is_none());
+}
+
+/// Nothing of theirs is under way, as with those who are silent in the clear.
+#[test]
+fn who_has_not_ended_the_handshake_does_not_hold_it_up() {
+    let home = Directory::new();
+    certify(&home);
+    let mut service =
+        Service::start_in(home.path(), &[&FLAGS[..], &["--drain-delay", "0s"]].concat());
+    let _silent = service.client();
+    std::thread::sleep(Duration::from_millis(100));
+    service.signal("TERM");
+    assert_eq!(service.end(Duration::from_secs(5)).code(), Some(0));
 }

@@ -30,7 +30,9 @@ fn a_thousand_requests_in_one_write_are_answered_in_order() {
 fn different_requests_in_one_write_are_answered_in_order() {
     let service = Service::start::<&str>(&[]);
     let mut client = service.client();
-    client.send([get("/healthz"), get("/nowhere"), check(ASKED), check("{"), get("/readyz")].concat());
+    client.send(
+        [get("/healthz"), get("/nowhere"), check(ASKED), check("{"), get("/readyz")].concat(),
+    );
     let all: Vec<_> = (0..5).map(|_| client.expect().status).collect();
     assert_eq!(all, [200, 404, 200, 400, 200]);
 }
@@ -87,7 +89,10 @@ fn the_old_protocol_works() {
         client.send("GET /healthz HTTP/1.0\r\nconnection: keep-alive\r\n\r\n");
         let answer = client.expect();
         assert_eq!(answer.status, 200);
-        if !answer.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("keep-alive")) {
+        if !answer
+            .header("connection")
+            .is_some_and(|value| value.eq_ignore_ascii_case("keep-alive"))
+        {
             break;
         }
     }
@@ -153,7 +158,9 @@ fn a_request_that_comes_in_pieces_is_a_request() {
 fn what_is_asked_with_head_has_no_body() {
     let service = Service::start::<&str>(&[]);
     let mut client = service.client();
-    client.send(["HEAD /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(), get("/readyz")].concat());
+    client.send(
+        ["HEAD /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(), get("/readyz")].concat(),
+    );
     client.patience(Duration::from_millis(500));
     let (said, _) = client.rest();
     let said = String::from_utf8(said).unwrap();
