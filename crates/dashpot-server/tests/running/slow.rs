@@ -158,38 +158,3 @@ fn never_read(service: &Service) -> Duration {
         }
     }
 }
-
-/// Who asks without end and never listens must not be answered without end: the answers have to be
-/// kept somewhere. From some point on, no more is read from that one.
-#[test]
-fn answers_that_nobody_reads_are_not_kept_without_end() {
-    let service = Service::start::<&str>(&[]);
-    for _ in 0..100 {
-        service.client().get("/openapi.json");
-    }
-    let before = service.memory();
-    let mut client = service.client();
-    client.stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
-    let some = get("/openapi.json").repeat(1000);
-    let (mut longest, mut most, mut asked) = (Duration::ZERO, 0, 0);
-    // In portions, so that it has no more to do than it can in a moment.
-    for _ in 0..20 {
-        if client.stream.write_all(some.as_bytes()).is_err() {
-            break;
-        }
-        asked += 1000;
-        let begun = Instant::now();
-        assert_eq!(service.client().get("/healthz").status, 200);
-        longest = longest.max(begun.elapsed());
-        most = most.max(service.memory());
-        thread::sleep(Duration::from_millis(100));
-    }
-    // It may not have come to all of them yet.
-    for _ in 0..30 {
-        thread::sleep(Duration::from_millis(100));
-        most = most.max(service.memory());
-    }
-    println!("{asked} asked; {before} bytes became {most}; others waited {longest:?} at most");
-    assert!(longest < Duration::from_secs(3), "others waited {longest:?}");
-    assert!(most < before + 16 * 1024 * 1024, "{asked} asked: {before} bytes became {most}");
-}
