@@ -99,7 +99,7 @@ fn by_rules_it_is_as_exact() {
         40 - answer.remaining()
     };
     assert_eq!((0..4).map(used).sum::<u64>(), 100);
-    assert_eq!(service.metric(r#"dashpot_rule_denied_total{rule="all"}"#) > 0.0, true);
+    assert!(service.metric(r#"dashpot_rule_denied_total{rule="all"}"#) > 0.0);
 }
 
 /// What is given back may be had again, and not twice.

@@ -13,6 +13,7 @@ mod redis;
 mod reload;
 mod shutdown;
 mod slow;
+mod smuggling;
 mod start;
 mod state;
 mod tls;
