@@ -1,0 +1,20 @@
+//! The service as it runs: the real program, asked over real connections, stopped by real signals.
+
+mod client;
+mod service;
+
+mod broken_rules;
+mod exact;
+mod flags;
+mod greedy;
+mod idle;
+mod malformed;
+mod redis;
+mod reload;
+mod shutdown;
+mod slow;
+mod smuggling;
+mod start;
+mod state;
+mod tls;
+mod well_formed;
