@@ -286,7 +286,10 @@ impl<'r> Plan<'r> {
     fn conclude(&self, checks: &[Check<'r, '_>], local: bool, ruling: &mut Ruling<'r>) {
         let Some(decision) = &ruling.decision else { return };
         if decision.is_allowed() {
-            self.count_allowed(checks, decision);
+            // Who only looks is not counted.
+            if self.times > 0 {
+                self.count_allowed(checks, decision);
+            }
             // Mostly there is nothing to remember.
             if self.asks.iter().any(|ask| ask.rule.settle != Settle::Never) {
                 for check in checks {
@@ -398,7 +401,9 @@ impl<'r> Plan<'r> {
             let checks: SmallVec<[Check<'r, '_>; 4]> = self.checks_of(ask).collect();
             match store.decide(&checks).await {
                 Ok(decision) if decision.is_allowed() => {
-                    ask.rule.tally.allow(decision.statuses());
+                    if self.times > 0 {
+                        ask.rule.tally.allow(decision.statuses());
+                    }
                     let mut pending = Vec::new();
                     for check in &checks {
                         self.remember(check, &decision, false, &mut pending);

@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{interval, sleep};
@@ -74,7 +74,7 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     let set = rules.current();
     let (listen, tls) = (args.listen(&set), args.tls(&set)?);
     // First, so that nothing is changed on disk if somebody else serves here.
-    let listener = TcpListener::bind(listen).await.map_err(|error| {
+    let listener = bind(listen).map_err(|error| {
         Failure::usage(format!("cannot listen on {listen}: {error}; choose another with --listen"))
     })?;
     let address = listener.local_addr().unwrap_or(listen);
@@ -84,6 +84,8 @@ async fn serve(args: &Args) -> Result<(), Failure> {
         rules,
         file,
         store,
+        place: args.place(&set),
+        once: args.once()?,
         outstanding: Outstanding::new(args.reservation_ttl),
         workers: args.threads(),
     }));
@@ -118,6 +120,15 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     }
     info!("stopped");
     Ok(())
+}
+
+/// Listens, with room for many who come at once.
+fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // What a process before this one left half closed is not in the way.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(4096)
 }
 
 /// Says where it listens, and what to try.

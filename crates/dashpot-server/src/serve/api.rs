@@ -24,11 +24,15 @@ use serde::{Deserialize, Serialize};
 use crate::serve::connection::Progress;
 use crate::serve::metrics::Door;
 use crate::serve::service::Shared;
+use crate::serve::text::Object;
 use crate::serve::wrong::Wrong;
 use openapi::Documented;
 
 /// The most that is read of a body, in bytes.
 pub(crate) const BODY_MAX: usize = 64 * 1024;
+
+/// The same of a rule file.
+const FILE_MAX: usize = 4 * 1024 * 1024;
 
 /// An answer, whole.
 pub(crate) type Answered = Result<Response<Full<Bytes>>, Wrong>;
@@ -84,8 +88,9 @@ pub(crate) async fn answer(
     if let Some(rest) = path.strip_prefix(forward_auth::PATH)
         && (rest.is_empty() || rest.starts_with('/'))
     {
-        let answered = match receive(peer, request, progress, TooLong::Ignored).await {
-            Ok(call) => forward_auth::answer(service, &call).await,
+        let answered = match receive(peer, request, progress, BODY_MAX, TooLong::Ignored).await {
+            // In a box, as all others are: a connection that waits is not to take room for it.
+            Ok(call) => Box::pin(forward_auth::answer(service, &call)).await,
             Err(wrong) => Err(wrong),
         };
         return (Door::ForwardAuth, respond(answered));
@@ -96,7 +101,8 @@ pub(crate) async fn answer(
     else {
         return (Door::Other, respond(Err(no_route(path))));
     };
-    let answered = match receive(peer, request, progress, TooLong::Wrong).await {
+    let most = if route.path == rules::DIFF.path { FILE_MAX } else { BODY_MAX };
+    let answered = match receive(peer, request, progress, most, TooLong::Wrong).await {
         Ok(call) => (route.handle)(service, &call).await,
         Err(wrong) => Err(wrong),
     };
@@ -135,14 +141,16 @@ async fn receive(
     peer: SocketAddr,
     request: Request<Incoming>,
     progress: &Progress,
+    most: usize,
     too_long: TooLong,
 ) -> Result<Call, Wrong> {
     let (head, mut incoming) = request.into_parts();
     if incoming.is_end_stream() {
         return Ok(Call { peer, head, body: Bytes::new() });
     }
-    if incoming.size_hint().lower() > BODY_MAX as u64 {
-        return too_long.answer(peer, head);
+    if incoming.size_hint().lower() > most as u64 {
+        progress.leave_unread();
+        return too_long.answer(peer, head, most);
     }
     progress.receiving();
     let mut body = Received::Nothing;
@@ -152,8 +160,9 @@ async fn receive(
         // Trailers say nothing here.
         if let Ok(data) = frame.into_data() {
             body = body.with(data);
-            if body.len() > BODY_MAX {
-                return too_long.answer(peer, head);
+            if body.len() > most {
+                progress.leave_unread();
+                return too_long.answer(peer, head, most);
             }
         }
     }
@@ -171,11 +180,11 @@ enum TooLong {
 }
 
 impl TooLong {
-    fn answer(self, peer: SocketAddr, head: request::Parts) -> Result<Call, Wrong> {
+    fn answer(self, peer: SocketAddr, head: request::Parts, most: usize) -> Result<Call, Wrong> {
         match self {
             Self::Ignored => Ok(Call { peer, head, body: Bytes::new() }),
             Self::Wrong => {
-                let detail = format!("a body has at most {} KiB", BODY_MAX / 1024);
+                let detail = format!("a body has at most {} KiB", most / 1024);
                 Err(Wrong::new(StatusCode::PAYLOAD_TOO_LARGE, detail))
             }
         }
@@ -228,7 +237,7 @@ impl Call {
     pub(crate) fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Wrong> {
         plain(&self.head.headers)?;
         match serde_json::from_slice(&self.body) {
-            Ok(read) => Ok(read),
+            Ok(Object(read)) => Ok(read),
             // Read again to see where: that takes longer, and only who is wrong waits for it.
             Err(_) => Err(self.mistake::<T>()),
         }
@@ -240,10 +249,11 @@ impl Call {
             return Wrong::new(StatusCode::BAD_REQUEST, "there is no body; send JSON");
         }
         let reader = &mut serde_json::Deserializer::from_slice(&self.body);
-        match serde_path_to_error::deserialize::<_, T>(reader) {
+        match serde_path_to_error::deserialize::<_, Object<T>>(reader) {
             Err(error) => {
-                let detail = error.inner().to_string();
-                let path = error.path().to_string();
+                let detail = in_our_words(&error.inner().to_string());
+                // Where nothing could be read there is no place.
+                let path = error.path().to_string().replace('?', ".");
                 match missing_or_unknown(&detail) {
                     Some(field) if path == "." => Wrong::field(field.to_owned(), detail),
                     Some(field) if !path.ends_with(field) => {
@@ -256,6 +266,18 @@ impl Call {
             Ok(_) => Wrong::new(StatusCode::BAD_REQUEST, "there is something after the JSON"),
         }
     }
+}
+
+/// What the library says, to those who do not know what it is written in.
+fn in_our_words(detail: &str) -> String {
+    let words = [
+        ("invalid type: map", "invalid type: object"),
+        ("invalid type: sequence", "invalid type: list"),
+        ("expected u64", "expected a whole number, 0 or more"),
+        ("expected a sequence", "expected a list"),
+        ("expected a map", "expected an object"),
+    ];
+    words.iter().fold(detail.to_owned(), |detail, (theirs, ours)| detail.replace(theirs, ours))
 }
 
 /// The field that is missing or unknown, which a path does not tell.
@@ -289,8 +311,12 @@ pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Answered {
 }
 
 /// An answer in plain text.
-pub(crate) fn text(status: StatusCode, content_type: &'static str, body: String) -> Answered {
-    let mut response = Response::new(Full::from(body));
+pub(crate) fn text(
+    status: StatusCode,
+    content_type: &'static str,
+    body: impl Into<Bytes>,
+) -> Answered {
+    let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     Ok(response)

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use http::Request;
@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -31,6 +31,9 @@ const BODY_PATIENCE: Duration = Duration::from_secs(10);
 /// How often a connection is looked at.
 const LOOK: Duration = Duration::from_secs(5);
 
+/// How long those are listened to who were answered and go on sending.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// The longest head of a request, in bytes.
 const HEAD_MAX: usize = 64 * 1024;
 
@@ -47,6 +50,8 @@ pub(crate) struct Progress {
     /// Milliseconds since the connection began.
     since: AtomicU64,
     began: Instant,
+    /// Whether a body was answered without being read.
+    left_unread: AtomicBool,
 }
 
 const WAITING: u8 = 0;
@@ -55,7 +60,12 @@ const DECIDING: u8 = 2;
 
 impl Progress {
     fn new() -> Self {
-        Self { phase: AtomicU8::new(WAITING), since: AtomicU64::new(0), began: Instant::now() }
+        Self {
+            phase: AtomicU8::new(WAITING),
+            since: AtomicU64::new(0),
+            began: Instant::now(),
+            left_unread: AtomicBool::new(false),
+        }
     }
 
     fn enter(&self, phase: u8, now: Instant) {
@@ -72,6 +82,11 @@ impl Progress {
     /// All of the request is there.
     pub(crate) fn deciding(&self) {
         self.phase.store(DECIDING, Ordering::Relaxed);
+    }
+
+    /// Some of the request is not read.
+    pub(crate) fn leave_unread(&self) {
+        self.left_unread.store(true, Ordering::Relaxed);
     }
 
     /// Whether it has been waited for too long.
@@ -92,27 +107,46 @@ pub(crate) async fn serve(
     stream: TcpStream,
     peer: SocketAddr,
     tls: Option<TlsAcceptor>,
-    stopping: watch::Receiver<bool>,
+    mut stopping: watch::Receiver<bool>,
 ) {
     // An answer is one packet; to wait for more would only delay it.
     let _ = stream.set_nodelay(true);
-    match tls {
-        None => converse(worker, stream, peer, stopping).await,
-        Some(tls) => match timeout(BODY_PATIENCE, tls.accept(stream)).await {
-            Ok(Ok(stream)) => converse(worker, stream, peer, stopping).await,
-            Ok(Err(error)) => debug!(%peer, %error, "no TLS"),
-            Err(_) => debug!(%peer, "no TLS in time"),
-        },
+    let Some(tls) = tls else { return converse(worker, stream, peer, stopping).await };
+    // In boxes, since a connection without TLS has no need of their room.
+    let greeted = Box::pin(timeout(BODY_PATIENCE, tls.accept(stream)));
+    let greeted = tokio::select! {
+        greeted = greeted => greeted,
+        _ = stopping.wait_for(|stopping| *stopping) => return,
+    };
+    match greeted {
+        Ok(Ok(stream)) => Box::pin(converse(worker, stream, peer, stopping)).await,
+        Ok(Err(error)) => debug!(%peer, %error, "no TLS"),
+        Err(_) => debug!(%peer, "no TLS in time"),
     }
 }
 
 async fn converse(
     worker: Arc<Worker>,
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     peer: SocketAddr,
-    mut stopping: watch::Receiver<bool>,
+    stopping: watch::Receiver<bool>,
 ) {
     let progress = Arc::new(Progress::new());
+    let is_unread = exchange(worker, &mut stream, peer, stopping, &progress).await;
+    // To close while something is unread takes back what was answered. So it is read, within reason.
+    if is_unread || progress.left_unread.load(Ordering::Relaxed) {
+        let _ = timeout(LINGER, linger(&mut stream)).await;
+    }
+}
+
+/// Answers requests. Tells whether something may be left to be read.
+async fn exchange(
+    worker: Arc<Worker>,
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin + Send),
+    peer: SocketAddr,
+    mut stopping: watch::Receiver<bool>,
+    progress: &Arc<Progress>,
+) -> bool {
     let service = service_fn(|request: Request<Incoming>| {
         let (worker, progress) = (worker.clone(), progress.clone());
         async move {
@@ -128,7 +162,7 @@ async fn converse(
         }
     });
     let mut builder = http1::Builder::new();
-    builder.max_buf_size(HEAD_MAX).pipeline_flush(true).header_read_timeout(None);
+    builder.max_buf_size(HEAD_MAX).header_read_timeout(None);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -138,21 +172,34 @@ async fn converse(
         tokio::select! {
             biased;
             ended = connection.as_mut() => {
-                if let Err(error) = ended {
+                if let Err(error) = &ended {
                     debug!(%peer, %error, "the connection ended early");
                 }
-                return;
+                return ended.is_err_and(|error| error.is_parse());
             }
             _ = look.tick() => {
                 if progress.is_stuck() {
                     debug!(%peer, "the connection took too long");
-                    return;
+                    return false;
                 }
             }
             _ = told.as_mut(), if !is_ending => {
                 is_ending = true;
                 connection.as_mut().graceful_shutdown();
             }
+        }
+    }
+}
+
+/// Reads what the caller still sends, and forgets it.
+async fn linger(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
+    let mut scratch = vec![0; 16 * 1024];
+    let mut most: usize = 4 * 1024 * 1024;
+    let _ = stream.shutdown().await;
+    while let Ok(count @ 1..) = stream.read(&mut scratch).await {
+        most = most.saturating_sub(count);
+        if most == 0 {
+            return;
         }
     }
 }

@@ -207,7 +207,7 @@ impl Out<'_> {
             let nanos = sum(&|one| Some(&one.doors.get(door as usize)?.nanos));
             let mut buckets = Vec::new();
             let ends = BUCKETS.iter().map(|end| Seconds(Duration::from_micros(*end)).as_f64());
-            for (bucket, end) in ends.chain([f64::MAX]).enumerate() {
+            for (bucket, end) in ends.chain([f64::INFINITY]).enumerate() {
                 buckets.push((end, sum(&|one| one.doors.get(door as usize)?.buckets.get(bucket))));
             }
             let count = buckets.iter().map(|(_, count)| count).sum();

@@ -1,6 +1,6 @@
-//! Reservations that were given out and not settled yet, as far as they have to be remembered.
+//! Reservations with permits that were given out and not settled yet.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,7 @@ use crate::serve::reservation::Taken;
 /// The most reservations with permits that may be out at once.
 const OUT_MAX: usize = 100_000;
 
-/// How many are remembered as settled. Within their time, nothing is settled twice, unless there are more.
-const SETTLED_MAX: usize = 1_000_000;
-
-/// Reservations with permits, which are given back when their time is over; and those that are settled,
-/// which are not settled again.
+/// Reservations with permits, which are given back when their time is over.
 #[derive(Debug)]
 pub(crate) struct Outstanding {
     ttl: Duration,
@@ -27,8 +23,6 @@ struct Inner {
     out: HashMap<u128, Arc<Taken>>,
     /// In the order in which their time is over.
     lapsing: VecDeque<(Instant, u128)>,
-    settled: HashSet<u128>,
-    forgetting: VecDeque<(Instant, u128)>,
 }
 
 impl Outstanding {
@@ -52,20 +46,9 @@ impl Outstanding {
         inner.out.insert(taken.id, taken);
     }
 
-    /// Notes that it is settled. `false` if it was before.
-    pub(crate) fn settle(&self, id: u128) -> bool {
-        let mut inner = self.inner.lock();
-        if !inner.settled.insert(id) {
-            return false;
-        }
-        inner.out.remove(&id);
-        inner.forgetting.push_back((Instant::now() + self.ttl, id));
-        if inner.forgetting.len() > SETTLED_MAX
-            && let Some((_, oldest)) = inner.forgetting.pop_front()
-        {
-            inner.settled.remove(&oldest);
-        }
-        true
+    /// It is settled.
+    pub(crate) fn forget(&self, id: u128) {
+        self.inner.lock().out.remove(&id);
     }
 
     /// Those whose time is over; nobody else settles them any more.
@@ -75,9 +58,6 @@ impl Outstanding {
         let mut lapsed = Vec::new();
         while let Some((_, id)) = inner.lapsing.pop_front_if(|(when, _)| *when <= now) {
             lapsed.extend(inner.out.remove(&id));
-        }
-        while let Some((_, id)) = inner.forgetting.pop_front_if(|(when, _)| *when <= now) {
-            inner.settled.remove(&id);
         }
         lapsed
     }

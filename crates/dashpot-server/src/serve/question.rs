@@ -8,12 +8,13 @@ use bytes::Bytes;
 use dashpot_http::{Facts, Peer};
 use dashpot_rules::Fact;
 use http::header::{HOST, HeaderName, HeaderValue};
+use http::uri::Authority;
 use http::{Method, Request, Uri};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 
 use crate::serve::limits::Written;
-use crate::serve::text::Text;
+use crate::serve::text::{Lines, Object, Text};
 use crate::serve::wrong::Wrong;
 
 /// The longest key there may be, in bytes.
@@ -39,11 +40,10 @@ pub(crate) struct Question<'a> {
     zone: Option<Text<'a>>,
     pub(crate) cost: Option<u64>,
     #[serde(borrow)]
-    checks: Option<Vec<OneCheck<'a>>>,
+    checks: Option<Vec<Object<OneCheck<'a>>>>,
     #[serde(borrow)]
-    request: Option<AskedRequest<'a>>,
-    #[serde(default)]
-    pub(crate) reserve: bool,
+    request: Option<Object<AskedRequest<'a>>>,
+    reserve: Option<bool>,
 }
 
 /// A limit that was made up on the spot, and who asks.
@@ -82,7 +82,8 @@ impl OneCheck<'_> {
         }
     }
 
-    fn sound(self, place: &str) -> Result<Self, Wrong> {
+    /// The same, if its key is one.
+    pub(crate) fn sound(self, place: &str) -> Result<Self, Wrong> {
         match self.key.len() {
             1..=KEY_MAX => Ok(self),
             _ => {
@@ -101,11 +102,15 @@ pub(crate) enum Asked<'a> {
 }
 
 impl<'a> Question<'a> {
+    pub(crate) fn reserves(&self) -> bool {
+        self.reserve.unwrap_or(false)
+    }
+
     /// What is asked, if that is clear.
     pub(crate) fn asked(self) -> Result<Asked<'a>, Wrong> {
         let Self { key, limit, algorithm, queue, undelayed, zone, cost, checks, request, .. } =
             self;
-        if let Some(request) = request {
+        if let Some(Object(request)) = request {
             let others = [
                 ("key", key.is_some()),
                 ("limit", limit.is_some()),
@@ -132,8 +137,9 @@ impl<'a> Question<'a> {
             if !(1..=CHECKS_MAX).contains(&checks.len()) {
                 return Err(Wrong::field("checks", format!("ask for 1 to {CHECKS_MAX} at once")));
             }
-            let sound =
-                |(number, check): (usize, OneCheck<'a>)| check.sound(&format!("checks[{number}]."));
+            let sound = |(number, Object(check)): (usize, Object<OneCheck<'a>>)| {
+                check.sound(&format!("checks[{number}]."))
+            };
             return Ok(Asked::Several(
                 checks.into_iter().enumerate().map(sound).collect::<Result<_, _>>()?,
             ));
@@ -154,7 +160,8 @@ impl<'a> Question<'a> {
     }
 }
 
-fn alone(others: &[(&str, bool)], with: &str) -> Result<(), Wrong> {
+/// Fails if one of these is there, too.
+pub(crate) fn alone(others: &[(&str, bool)], with: &str) -> Result<(), Wrong> {
     match others.iter().find(|(_, is_there)| *is_there) {
         Some((field, _)) => Err(Wrong::field(*field, format!("does not go with `{with}`"))),
         None => Ok(()),
@@ -197,16 +204,6 @@ pub(crate) struct AskedRequest<'a> {
     facts: BTreeMap<Text<'a>, Text<'a>>,
 }
 
-/// A header's value, or several.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
-enum Lines<'a> {
-    #[serde(borrow)]
-    One(Text<'a>),
-    #[serde(borrow)]
-    Several(Vec<Text<'a>>),
-}
-
 impl AskedRequest<'_> {
     /// The request it is about, and its body.
     pub(crate) fn build(&self) -> Result<(Request<()>, Option<Bytes>), Wrong> {
@@ -226,17 +223,15 @@ impl AskedRequest<'_> {
             let field =
                 |error: &dyn std::fmt::Display| wrong(&format!("headers.{}", &**name), error);
             let name: HeaderName = name.parse().map_err(|error| field(&error))?;
-            let lines = match lines {
-                Lines::One(line) => std::slice::from_ref(line),
-                Lines::Several(lines) => lines,
-            };
-            for line in lines {
+            for line in &lines.0 {
                 let value = HeaderValue::from_str(line).map_err(|error| field(&error))?;
                 request.headers_mut().try_append(&name, value).map_err(|error| field(&error))?;
             }
         }
         if let Some(host) = &self.host {
-            let host = HeaderValue::from_str(host).map_err(|error| wrong("host", &error))?;
+            let host: Authority = host.parse().map_err(|error| wrong("host", &error))?;
+            let host =
+                HeaderValue::from_str(host.as_str()).map_err(|error| wrong("host", &error))?;
             request.headers_mut().insert(HOST, host);
         }
         if let Some(ip) = self.ip {

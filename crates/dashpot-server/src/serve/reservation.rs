@@ -151,6 +151,11 @@ impl Taken {
         self.parts.iter().filter(move |part| !part.local || self.process == process)
     }
 
+    /// Whether no store but that of a process has counted any of it.
+    pub(crate) fn is_local(&self) -> bool {
+        self.parts.iter().all(|part| part.local)
+    }
+
     pub(crate) fn has_permits(&self) -> bool {
         self.parts.iter().any(Part::is_permit)
     }

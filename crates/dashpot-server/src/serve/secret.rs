@@ -14,8 +14,9 @@ pub(crate) struct Secret {
 pub(crate) const SIGNATURE: usize = 16;
 
 impl Secret {
-    /// Instances with the same token have the same secret; without a token each has its own.
-    pub(crate) fn new(token: Option<&str>) -> Self {
+    /// Instances with the same token and the same `place` to count have the same secret; without a token each
+    /// has its own.
+    pub(crate) fn new(token: Option<&str>, place: &str) -> Self {
         let mut random = [0_u8; 32];
         let from: &[u8] = match token {
             Some(token) => token.as_bytes(),
@@ -31,7 +32,10 @@ impl Secret {
             let derived = hmac::sign(&Key::new(HMAC_SHA256, from), purpose.as_bytes());
             Key::new(HMAC_SHA256, derived.as_ref())
         };
-        Self { signing: derive("dashpot reservation"), hiding: derive("dashpot log") }
+        Self {
+            signing: derive(&format!("dashpot reservation {place}")),
+            hiding: derive("dashpot log"),
+        }
     }
 
     pub(crate) fn sign(&self, message: &[u8]) -> [u8; SIGNATURE] {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dashpot::{Key, Limiter, MemoryStore, Quota, Store};
+use dashpot::{Key, Limiter, MemoryStore, Policy, Quota, Store};
 use dashpot_rules::{LiveRules, LoadError, Plan, Reload, Ruling, Trust};
 use tracing::{debug, error, info, warn};
 
@@ -28,6 +28,8 @@ pub(crate) struct Service {
     pub(crate) limits: Limits,
     pub(crate) outstanding: Outstanding,
     pub(crate) secret: Secret,
+    /// Lets each reservation be settled once.
+    pub(crate) once: Policy,
     pub(crate) admin_token: Option<String>,
     /// Who may ask as a gateway if the rules trust nobody: the same machine.
     pub(crate) loopback: Trust,
@@ -46,6 +48,9 @@ pub(crate) struct Parts {
     pub(crate) rules: LiveRules,
     pub(crate) file: Option<PathBuf>,
     pub(crate) store: AnyStore,
+    /// Tells where it counts from all other places.
+    pub(crate) place: String,
+    pub(crate) once: Policy,
     pub(crate) outstanding: Outstanding,
     pub(crate) admin_token: Option<String>,
     pub(crate) workers: usize,
@@ -56,7 +61,8 @@ impl Service {
         let loopback = ["127.0.0.0/8", "::1/128"];
         Self {
             limits: Limits::new(matches!(parts.store, AnyStore::Memory(_))),
-            secret: Secret::new(parts.admin_token.as_deref()),
+            secret: Secret::new(parts.admin_token.as_deref(), &parts.place),
+            once: parts.once,
             rules: parts.rules,
             file: parts.file,
             store: parts.store,

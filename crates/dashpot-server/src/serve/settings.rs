@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use dashpot::{MemoryStore, StateKeeper};
+use dashpot::{MemoryStore, Policy, Quota, StateKeeper, Window};
 use dashpot_redis::RedisStore;
 use dashpot_rules::{LiveRules, LoadError, Reload, RuleSet, Watch};
 use tracing::error;
@@ -69,7 +69,7 @@ pub(crate) struct Args {
     #[arg(long, env = "DASHPOT_TLS_KEY", requires = "tls_certificate")]
     tls_key: Option<PathBuf>,
 
-    /// The token that administrators show; without one, only this machine administers
+    /// The token that administrators show, at least 8 characters; without one, only this machine administers
     #[arg(
         long,
         env = "DASHPOT_ADMIN_TOKEN",
@@ -183,6 +183,30 @@ impl Args {
             ));
         }
         Ok(Some(token.to_owned()))
+    }
+
+    /// A name for the place where it counts: the same for instances that count together, and no others.
+    pub(crate) fn place(&self, rules: &RuleSet) -> String {
+        let written = rules.store();
+        let urls = if self.store.is_empty() { &written.urls } else { &self.store };
+        if !urls.is_empty() {
+            return format!("{urls:?} {}", written.prefix);
+        }
+        let file = self.state_file.as_ref().or(rules.memory().state_file.as_ref());
+        match file.map(|file| fs::canonicalize(file).unwrap_or_else(|_| file.clone())) {
+            Some(file) => format!("{}", file.display()),
+            None => format!("{}", fastrand::u128(..)),
+        }
+    }
+
+    /// Lets a reservation be settled once, for as long as it can be.
+    pub(crate) fn once(&self) -> Result<Policy, Failure> {
+        let wrong =
+            |error: &dyn std::error::Error| Failure::usage(format!("--reservation-ttl: {error}"));
+        // Longer than it can be settled: it begins when it is.
+        let window = Window::new(self.reservation_ttl).map_err(|error| wrong(&error))?;
+        // No rule can be called so.
+        Policy::new("(settled)", Quota::new(1, window)).map_err(|error| wrong(&error))
     }
 
     /// Where to count, and who saves it.

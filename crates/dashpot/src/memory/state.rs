@@ -36,7 +36,7 @@ impl MemoryStore {
         let path = path.as_ref();
         let _turn = self.saving.lock();
         read::refuse_others(path)?;
-        clear_away_old(path);
+        clear_away(path, OLD);
         let beside = beside(path);
         let written = self.save_beside(&beside);
         let moved = written.and_then(|keys| {
@@ -121,8 +121,8 @@ const UNFINISHED: &str = ".new";
 /// How old such a file is when nobody can be writing it any more.
 const OLD: Duration = Duration::from_secs(600);
 
-/// Clears away what those left who were killed while they were writing.
-fn clear_away_old(path: &Path) {
+/// Clears away what those left who were killed while they were writing, if it is older than this.
+fn clear_away(path: &Path, old: Duration) {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(OsStr::to_str))
     else {
         return;
@@ -137,7 +137,7 @@ fn clear_away_old(path: &Path) {
                 .is_some_and(|rest| rest.starts_with('.') && rest.ends_with(UNFINISHED))
         });
         let written = entry.metadata().and_then(|metadata| metadata.modified());
-        let is_old = written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > OLD));
+        let is_old = written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= old));
         if is_ours && is_old {
             let _ = fs::remove_file(entry.path());
         }

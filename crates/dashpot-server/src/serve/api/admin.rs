@@ -45,19 +45,23 @@ fn stranger(call: &Call, headers: &HeaderMap) -> Option<&'static str> {
     if headers.contains_key(FORWARDED) || proxied.iter().any(|name| headers.contains_key(*name)) {
         return Some("without an admin token this is not for forwarded requests");
     }
-    // A page of somebody else's in a browser on this machine.
-    let names_us = |value: &HeaderValue| {
-        let text = value.to_str().unwrap_or_default();
-        let text = text.split_once("://").map_or(text, |(_, rest)| rest);
-        is_local_name(text)
+    // A page of somebody else's in a browser on this machine; another port is somebody else.
+    let host = headers.get(HOST).map_or(&b""[..], HeaderValue::as_bytes);
+    let is_our_page = |origin: &HeaderValue| {
+        let origin = origin.as_bytes();
+        let page =
+            [&b"http://"[..], b"https://"].iter().find_map(|scheme| origin.strip_prefix(*scheme));
+        page.is_some_and(|page| page.eq_ignore_ascii_case(host))
     };
     let same_site =
         headers.get("sec-fetch-site").is_none_or(|site| site == "same-origin" || site == "none");
-    if !same_site || !headers.get_all(ORIGIN).iter().all(names_us) {
+    if !same_site || !headers.get_all(ORIGIN).iter().all(is_our_page) {
         return Some("without an admin token this is not for other web pages");
     }
     // A name of somebody else's that leads to this machine.
-    if !headers.get_all(HOST).iter().all(names_us) {
+    let names_us = |host: &HeaderValue| host.to_str().is_ok_and(is_local_name);
+    let addressed = call.head.uri.authority().is_none_or(|to| is_local_name(to.as_str()));
+    if !addressed || !headers.get_all(HOST).iter().all(names_us) {
         return Some("without an admin token this is for `localhost` by that name, or its address");
     }
     None

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use dashpot::{Check, Cost, Decision, MemoryStore, Policy, Store, StoreError};
+use dashpot::{Check, Cost, Decision, MemoryStore, Policy, Reservation, Store, StoreError};
 use dashpot_http::{HttpDescriptor, Wait, headers};
 use dashpot_rules::{OnStoreError, Pending, Plan, Refusal, RuleSet, Ruling, Settle};
 use http::header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER};
@@ -42,7 +42,7 @@ pub(crate) const ROUTE: Route = Route {
 
 async fn answer(service: &Shared, call: &Call) -> Answered {
     let question: Question<'_> = call.json()?;
-    let (cost, reserve) = (question.cost, question.reserve);
+    let (cost, reserve) = (question.cost, question.reserves());
     match question.asked()? {
         Asked::One(check) => ask_limits(service, &[check], reserve).await,
         Asked::Several(checks) => ask_limits(service, &checks, reserve).await,
@@ -100,7 +100,10 @@ async fn ask_limits(service: &Shared, asked: &[OneCheck<'_>], reserve: bool) -> 
     };
     let mut answer = Answer::of(&decision, asked.iter().map(|one| &*one.key));
     if decision.is_allowed() {
-        service.counters.ad_hoc.allow(decision.statuses());
+        // Who only looks is not counted.
+        if checks.iter().any(|check| check.cost != Cost::PEEK) {
+            service.counters.ad_hoc.allow(decision.statuses());
+        }
         if reserve {
             let mut taken = Vec::new();
             for check in checks.iter().filter(|check| check.cost != Cost::PEEK) {
@@ -199,19 +202,25 @@ pub(super) async fn decide<'r>(service: &Service, plan: &Plan<'r>) -> Ruling<'r>
     ruling
 }
 
-/// What is to be settled: by the rules that say how; if none does, by all.
+/// What is to be settled: by the rules that say how; if none does, by all. What others took stays, unless nothing
+/// was used.
 fn taken(plan: &Plan<'_>, ruling: &Ruling<'_>, pending: Vec<Pending<'_>>) -> Vec<Part> {
-    if !pending.is_empty() {
-        let part =
-            |one: &Pending<'_>| Part::new(&one.reservation, one.rule.settle().into(), one.local);
-        return pending.iter().map(part).collect();
-    }
+    let part = |one: &Pending<'_>| Part::new(&one.reservation, one.rule.settle().into(), one.local);
+    let mut parts: Vec<Part> = pending.iter().map(part).collect();
     // What was granted without the store is not the store's to give back.
-    let Some(decision) = ruling.decision().filter(|_| !ruling.is_degraded()) else {
-        return Vec::new();
-    };
-    let reservations = plan.checks().filter_map(|check| check.reservation(decision));
-    reservations.map(|one| Part::new(&one, How::Used, false)).collect()
+    if let Some(decision) = ruling.decision().filter(|_| !ruling.is_degraded()) {
+        let how = if parts.is_empty() { How::Used } else { How::Whole };
+        let is_known = |check: &Check<'_, '_>| {
+            let same = |one: &Reservation| {
+                one.key() == check.key && one.policy().same_counters(check.policy)
+            };
+            pending.iter().any(|one| same(&one.reservation))
+        };
+        let others = plan.checks().filter(|check| !is_known(check));
+        let others = others.filter_map(|check| check.reservation(decision));
+        parts.extend(others.map(|one| Part::new(&one, how, false)));
+    }
+    parts
 }
 
 /// Makes a reservation of what was taken, if anything was.

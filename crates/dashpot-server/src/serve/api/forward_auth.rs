@@ -170,7 +170,12 @@ fn original(call: &Call) -> Result<Original, Wrong> {
     if !after.is_empty() {
         let query = call.head.uri.query().map(|query| format!("?{query}"));
         let uri = format!("{after}{}", query.unwrap_or_default());
-        // Envoy sends no others unless it is told to.
+        let method = HeaderValue::from_str(call.head.method.as_str()).ok();
+        let as_asked = HeaderValue::from_str(&uri).ok();
+        let asked = Said { method: method.as_ref(), uri: as_asked.as_ref() };
+        if !forwarded.agrees(&asked) || !noted.agrees(&asked) {
+            return Err(contradiction());
+        }
         return Ok(Original {
             method: call.head.method.clone(),
             uri: uri.parse().map_err(|_| Wrong::new(StatusCode::BAD_REQUEST, "not a path"))?,
@@ -221,7 +226,7 @@ fn contradiction() -> Wrong {
 fn uri_of(value: &HeaderValue) -> Option<Uri> {
     let bytes = value.as_bytes();
     if let Ok(uri) = Uri::try_from(bytes)
-        && (bytes.starts_with(b"/") || uri.host().is_some())
+        && (bytes.starts_with(b"/") || uri.scheme().is_some())
     {
         return Some(uri);
     }

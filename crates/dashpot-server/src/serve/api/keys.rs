@@ -16,10 +16,10 @@ use super::{Answered, Call, Route, json};
 use crate::answer::{Answer, OutcomeWord, PolicyAnswer};
 use crate::limit::{self, Wish};
 use crate::serve::metrics::Door;
-use crate::serve::question::{AskedRequest, OneCheck};
+use crate::serve::question::{AskedRequest, OneCheck, alone};
 use crate::serve::reservation::hex;
 use crate::serve::service::Shared;
-use crate::serve::text::Text;
+use crate::serve::text::{Object, Text};
 use crate::serve::wrong::Wrong;
 
 pub(crate) const PEEK: Route = Route {
@@ -99,7 +99,7 @@ struct Which<'a> {
     zone: Option<Text<'a>>,
     /// Whatever this request is counted by.
     #[serde(borrow)]
-    request: Option<AskedRequest<'a>>,
+    request: Option<Object<AskedRequest<'a>>>,
     /// In this rule.
     #[serde(borrow)]
     rule: Option<Text<'a>>,
@@ -153,8 +153,24 @@ async fn manage(service: &Shared, call: &Call, wish: Wish) -> Answered {
 
 fn targets(service: &Shared, rules: &RuleSet, which: Which<'_>) -> Result<Vec<Target>, Wrong> {
     let Which { key, limit, algorithm, queue, undelayed, zone, request, rule, id, .. } = which;
+    let of_limit = [
+        ("key", key.is_some()),
+        ("limit", limit.is_some()),
+        ("algorithm", algorithm.is_some()),
+        ("queue", queue.is_some()),
+        ("undelayed", undelayed.is_some()),
+        ("zone", zone.is_some()),
+    ];
+    if request.is_some() {
+        alone(&of_limit, "request")?;
+        alone(&[("id", id.is_some())], "request")?;
+    } else if id.is_some() {
+        alone(&of_limit, "id")?;
+    } else {
+        alone(&[("rule", rule.is_some())], "key")?;
+    }
     let rule = rule.map(|name| rule_of(rules, &name)).transpose()?;
-    if let Some(request) = request {
+    if let Some(Object(request)) = request {
         has_rules(rules).map_err(|detail| Wrong::field("request", detail))?;
         let (request, body) = request.build()?;
         let descriptor = HttpDescriptor::new(rules, &request, body.as_ref());
@@ -192,7 +208,7 @@ fn targets(service: &Shared, rules: &RuleSet, which: Which<'_>) -> Result<Vec<Ta
     };
     let key = key.ok_or_else(|| missing("key"))?;
     let limit = limit.ok_or_else(|| missing("limit"))?;
-    let one = OneCheck { key, limit, algorithm, queue, undelayed, zone, cost: None };
+    let one = OneCheck { key, limit, algorithm, queue, undelayed, zone, cost: None }.sound("")?;
     let policy = service.limits.policy(&one.written(), "")?;
     Ok(vec![Target { policy, name: one.key.to_string(), key: one.key.as_bytes().to_vec() }])
 }

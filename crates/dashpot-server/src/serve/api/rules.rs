@@ -15,6 +15,7 @@ use super::{Answered, Call, Route, json};
 use crate::serve::metrics::Door;
 use crate::serve::question::AskedRequest;
 use crate::serve::service::Shared;
+use crate::serve::text::Object;
 use crate::serve::wrong::Wrong;
 
 pub(crate) const LIST: Route = Route {
@@ -109,7 +110,7 @@ pub(crate) struct Changes {
 #[serde(deny_unknown_fields)]
 struct Explaining<'a> {
     #[serde(borrow)]
-    request: AskedRequest<'a>,
+    request: Object<AskedRequest<'a>>,
 }
 
 /// What a request would be held to.
@@ -211,7 +212,7 @@ fn unfit(error: &LoadError) -> Wrong {
 fn explain(service: &Shared, call: &Call) -> Answered {
     admit(service, call)?;
     let asked: Explaining<'_> = call.json()?;
-    let (request, body) = asked.request.build()?;
+    let (request, body) = asked.request.0.build()?;
     let rules = service.rules.current();
     let descriptor = HttpDescriptor::new(&rules, &request, body.as_ref());
     json(StatusCode::OK, &Explained::from(rules.explain(&descriptor)))

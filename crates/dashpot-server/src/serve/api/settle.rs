@@ -1,6 +1,6 @@
 //! `POST /v1/settle`: this is what it cost.
 
-use dashpot::Store;
+use dashpot::{Check, Key, Store};
 use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,9 +60,10 @@ async fn answer(service: &Shared, call: &Call) -> Answered {
         }
     })?;
     // Before it is tried: a store that fails may have done it all the same, and nothing is given back twice.
-    if !service.outstanding.settle(taken.id) {
+    if !is_first(service, &taken).await? {
         return Err(Wrong::new(StatusCode::CONFLICT, "settled before"));
     }
+    service.outstanding.forget(taken.id);
     let mut outcome = Ok(());
     for part in taken.parts(service.process) {
         let Some(reservation) = part.reservation() else { continue };
@@ -75,4 +76,15 @@ async fn answer(service: &Shared, call: &Call) -> Answered {
     }
     outcome?;
     json(StatusCode::OK, &Settled { settled: true })
+}
+
+/// Whether nobody has settled it before, here or elsewhere: the store lets each pass once.
+async fn is_first(service: &Shared, taken: &Taken) -> Result<bool, Wrong> {
+    let id = taken.id.to_be_bytes();
+    let once = [Check::new(&service.once, Key::new(&id))];
+    if taken.is_local() {
+        return Ok(service.local.decide_now(&once).is_allowed());
+    }
+    let decided = service.store.decide(&once).await;
+    decided.map(|decision| decision.is_allowed()).map_err(|error| failed(&error))
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::StateError;
+use super::{StateError, clear_away};
 use crate::MemoryStore;
 
 /// Saves a store every so often, on a thread of its own, and once more when it is closed or dropped.
@@ -41,6 +41,8 @@ impl StateKeeper {
     ) -> Result<Self, StateError> {
         let path = path.as_ref().to_owned();
         store.save(&path)?;
+        // The file is this keeper's now, and so is what others left beside it.
+        clear_away(&path, Duration::ZERO);
         let closing = Arc::new(Closing::default());
         let (saved, place, told) = (store.clone(), path.clone(), closing.clone());
         let work = move || {
