@@ -99,3 +99,19 @@ fn a_bucket_never_gives_more_than_burst_and_rate() {
         assert!(count <= most && count >= burst, "{limit}: {count} of at most {most}");
     }
 }
+
+#[test]
+fn more_connections_than_there_may_be_wait_until_others_have_left() {
+    let server = Server::start(&["--max-connections", "2"]);
+    let (mut one, mut two) = (server.client(), server.client());
+    one.get("/healthz").is(200);
+    two.get("/healthz").is(200);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| server.get("/healthz").status);
+        pass(0.2);
+        assert!(!waiting.is_finished(), "a third was served");
+        two.get("/healthz").is(200);
+        drop(one);
+        assert_eq!(waiting.join().unwrap(), 200);
+    });
+}
