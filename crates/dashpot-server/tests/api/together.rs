@@ -115,3 +115,22 @@ fn more_connections_than_there_may_be_wait_until_others_have_left() {
         assert_eq!(waiting.join().unwrap(), 200);
     });
 }
+
+#[test]
+fn questions_may_follow_each_other_without_waiting() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let body = json!({"key": "alice", "limit": "5/h"}).to_string();
+    let one = format!(
+        "POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    client.send(one.repeat(6).as_bytes());
+    for left in [4, 3, 2, 1, 0] {
+        assert_eq!(client.answer(false).allowed().remaining(), left);
+    }
+    client.answer(false).denied("limited");
+    client.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    client.answer(false).is(200);
+    assert!(client.hung_up(), "it was asked to");
+}
