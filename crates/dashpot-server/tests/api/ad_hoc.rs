@@ -92,10 +92,26 @@ fn what_was_used_goes_on_with_another_count_or_burst() {
         let peek = json!({"key": "alice", "limit": limit, "cost": 0});
         assert_eq!(server.check(&peek).allowed().remaining(), left, "{limit}");
     }
-    let windows = json!({"key": "w", "limit": "10/year", "algorithm": "fixed-window", "cost": 4});
-    server.check(&windows).allowed();
-    let more = json!({"key": "w", "limit": "15/year", "algorithm": "fixed-window"});
-    assert_eq!(server.check(&more).allowed().remaining(), 10);
+    for algorithm in ["leaky-bucket", "fixed-window", "sliding-log", "sliding-window"] {
+        let ask = |limit: &str, cost: u64| {
+            let ask = json!({"key": "w", "limit": limit, "algorithm": algorithm, "cost": cost});
+            server.check(&ask).allowed().remaining()
+        };
+        assert_eq!(ask("10/year", 4), 6, "{algorithm}");
+        assert_eq!(ask("15/year", 1), 10, "{algorithm}");
+        assert_eq!(ask("5/year", 0), 0, "{algorithm}");
+        assert_eq!(ask("10/year", 0), 5, "{algorithm}");
+    }
+    // A queue is no part of what is counted by either.
+    let queued = json!({"key": "q", "limit": "10/h", "algorithm": "leaky-bucket", "queue": 9});
+    server.check(&queued).allowed();
+    let policed = json!({"key": "q", "limit": "10/h", "algorithm": "leaky-bucket"});
+    assert_eq!(server.check(&policed).allowed().remaining(), 8);
+    let permits = |limit: &str| {
+        server.check(&json!({"key": "p", "limit": limit, "reserve": true})).allowed().remaining()
+    };
+    assert_eq!(permits("2 concurrent"), 1);
+    assert_eq!(permits("9 concurrent"), 7);
 }
 
 #[test]

@@ -166,3 +166,15 @@ fn a_restart_does_not_forget_what_was_settled() {
     second.settle(&token, 0).problem(409);
     assert_eq!(left(&second), 5, "given back twice");
 }
+
+#[test]
+fn permits_that_two_instances_settle_come_back_once() {
+    let redis = RedisServer::start();
+    let (one, other) = (instance(&redis, "secret-1"), instance(&redis, "secret-1"));
+    let ask = json!({"key": "a", "limit": "2 concurrent"});
+    let (first, _second) = (reserve(&one, ask.clone()), reserve(&one, ask));
+    one.settle(&first, 1).is(200);
+    other.settle(&first, 1);
+    let peek = json!({"key": "a", "limit": "2 concurrent", "cost": 0});
+    assert_eq!(one.check(&peek).allowed().remaining(), 1, "one is still in flight");
+}

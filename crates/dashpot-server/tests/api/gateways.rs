@@ -157,31 +157,6 @@ fn who_is_no_trusted_proxy_is_told_the_line_to_add() {
     forwarded(&Server::by(&rules), "POST", "/login", "203.0.113.7").is(200);
 }
 
-/// Envoy hands on what callers send, and says the request by the path.
-#[test]
-fn a_header_of_a_caller_does_not_lead_around_a_rule_behind_envoy() {
-    let server = Server::by(LOGIN);
-    for _ in 0..2 {
-        server.ask("POST", "/v1/forward-auth/login", &[]).is(200);
-    }
-    let mut around = Vec::new();
-    for forged in [
-        vec![("X-Forwarded-Uri", "/other")],
-        vec![("X-Forwarded-Method", "GET")],
-        vec![("X-Forwarded-Method", "GET"), ("X-Forwarded-Uri", "/other")],
-        vec![("X-Original-URI", "/other")],
-        vec![("X-Original-Method", "GET"), ("X-Original-URI", "/other")],
-        vec![("X-Original-Method", "GET"), ("X-Original-URL", "http://h/other")],
-        vec![("X-Original-Method", "GET")],
-    ] {
-        let answer = server.ask("POST", "/v1/forward-auth/login", &forged);
-        if answer.status != 400 && answer.status != 429 {
-            around.push(format!("{forged:?}: {answer:?}"));
-        }
-    }
-    assert!(around.is_empty(), "{}", around.join("\n\n"));
-}
-
 #[test]
 fn client_ip_header_says_for_whom() {
     let rules = format!(
@@ -196,16 +171,6 @@ fn client_ip_header_says_for_whom() {
     assert_eq!(ask("203.0.113.7", "2.2.2.2"), 200);
     assert_eq!(ask("203.0.113.7", "3.3.3.3"), 429);
     assert_eq!(ask("203.0.113.8", "3.3.3.3"), 200);
-}
-
-#[test]
-fn a_forged_address_is_not_believed_behind_a_gateway() {
-    let server = Server::by(LOGIN);
-    // The gateway appends who connected to it; what stands before was sent by the caller.
-    for (forged, status) in [("1.1.1.1", 200), ("2.2.2.2", 200), ("3.3.3.3", 429)] {
-        let chain = format!("{forged}, 203.0.113.7");
-        assert_eq!(forwarded(&server, "POST", "/login", &chain).status, status, "{chain}");
-    }
 }
 
 #[test]
@@ -231,22 +196,4 @@ fn a_body_that_a_gateway_sends_along_does_no_harm() {
     client.get("/healthz").is(200);
     let long = server.client().ask("POST", "/v1/forward-auth/upload", &[], &vec![b'x'; 300_000]);
     assert_eq!(long.status, 200, "uploads are longer than questions: {long:?}");
-}
-
-/// What is no path matches no rule, and would pass.
-#[test]
-fn what_is_no_path_is_not_allowed() {
-    let server = Server::by("[[rule]]\nname = 'r'\nmatch = { path = '/login' }\nlimits = ['0/h']");
-    server.ask("GET", "/v1/forward-auth/login", &[]).is(429);
-    let mut passed = Vec::new();
-    for uri in ["login", "example.com:80", "*", "login?x=/", "http:/login"] {
-        for headers in [[FORWARDED, ("X-Forwarded-Uri", uri)], [ORIGINAL, ("X-Original-URI", uri)]]
-        {
-            let answer = server.ask("GET", "/v1/forward-auth", &headers);
-            if answer.status == 200 {
-                passed.push(format!("{headers:?}: {answer:?}"));
-            }
-        }
-    }
-    assert!(passed.is_empty(), "{}", passed.join("\n\n"));
 }

@@ -201,3 +201,14 @@ fn ids_of_odd_keys_come_back_the_same() {
         key(&server, "reset", &json!({ "request": request }));
     }
 }
+
+#[test]
+fn one_counter_for_all_has_an_id_as_well() {
+    let server = Server::by("[[rule]]\nname = 'r'\nlimits = ['1/h']");
+    server.request(&json!({"path": "/"})).allowed();
+    server.request(&json!({"path": "/"})).denied("limited");
+    let told = server.get("/v1/keys/top").is(200).json()["keys"][0].clone();
+    assert_eq!(told["key"], json!([]), "{told}");
+    key(&server, "reset", &json!({"rule": told["rule"], "id": told["id"]}));
+    server.request(&json!({"path": "/"})).allowed();
+}

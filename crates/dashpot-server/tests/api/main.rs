@@ -10,6 +10,7 @@ mod all_or_nothing;
 mod by_rules;
 mod fleet;
 mod gateway_denials;
+mod gateway_forgeries;
 mod gateways;
 mod headers;
 mod health;

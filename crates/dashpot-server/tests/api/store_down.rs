@@ -63,3 +63,31 @@ fn keys_cannot_be_changed_then() {
     }
     server.post("/v1/keys/block", &json!({"key": "a", "limit": "2/h", "for": "1h"})).problem(503);
 }
+
+#[test]
+fn a_gateway_is_answered_by_what_the_rules_say() {
+    let ask = |server: &Server| server.ask("GET", "/v1/forward-auth/", &[]);
+    for _ in 0..4 {
+        ask(&down("deny")).is(429);
+    }
+    let server = down("allow");
+    for _ in 0..4 {
+        ask(&server).is(200);
+    }
+    let server = down("local");
+    assert_eq!([0; 3].map(|_| ask(&server).status), [200, 200, 429]);
+}
+
+#[test]
+fn a_rule_may_say_otherwise() {
+    let server = Server::by(
+        "[store]\nurl = 'redis://127.0.0.1:1'\non_error = 'allow'\n\
+         [[rule]]\nname = 'strict'\nmatch = { path = '/strict' }\nlimits = ['2/h']\n\
+         on_store_error = 'deny'\n[[rule]]\nname = 'all'\nlimits = ['2/h']",
+    );
+    for _ in 0..3 {
+        server.request(&json!({"path": "/"})).allowed();
+        let answer = server.request(&json!({"path": "/strict"})).is(503);
+        assert_eq!(answer.json()["rule"], "strict", "{answer:?}");
+    }
+}

@@ -99,3 +99,38 @@ fn a_bucket_never_gives_more_than_burst_and_rate() {
         assert!(count <= most && count >= burst, "{limit}: {count} of at most {most}");
     }
 }
+
+#[test]
+fn more_connections_than_there_may_be_wait_until_others_have_left() {
+    let server = Server::start(&["--max-connections", "2"]);
+    let (mut one, mut two) = (server.client(), server.client());
+    one.get("/healthz").is(200);
+    two.get("/healthz").is(200);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| server.get("/healthz").status);
+        pass(0.2);
+        assert!(!waiting.is_finished(), "a third was served");
+        two.get("/healthz").is(200);
+        drop(one);
+        assert_eq!(waiting.join().unwrap(), 200);
+    });
+}
+
+#[test]
+fn questions_may_follow_each_other_without_waiting() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let body = json!({"key": "alice", "limit": "5/h"}).to_string();
+    let one = format!(
+        "POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    client.send(one.repeat(6).as_bytes());
+    for left in [4, 3, 2, 1, 0] {
+        assert_eq!(client.answer(false).allowed().remaining(), left);
+    }
+    client.answer(false).denied("limited");
+    client.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    client.answer(false).is(200);
+    assert!(client.hung_up(), "it was asked to");
+}

@@ -1,7 +1,5 @@
 //! What is wrong before the question is even read, and what that does to the connection.
 
-use serde_json::json;
-
 use crate::support::{Client, Server};
 
 const GOOD: &[u8] = b"{\"key\":\"alice\",\"limit\":\"5/h\",\"cost\":0}";
@@ -238,23 +236,4 @@ fn what_is_no_http_is_refused_and_harms_nobody() {
         assert!((400..500).contains(&client.answer(false).status));
     }
     still_good(&mut server.client());
-}
-
-#[test]
-fn questions_may_follow_each_other_without_waiting() {
-    let server = Server::start(&[]);
-    let mut client = server.client();
-    let body = json!({"key": "alice", "limit": "5/h"}).to_string();
-    let one = format!(
-        "POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    client.send(one.repeat(6).as_bytes());
-    for left in [4, 3, 2, 1, 0] {
-        assert_eq!(client.answer(false).allowed().remaining(), left);
-    }
-    client.answer(false).denied("limited");
-    client.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    client.answer(false).is(200);
-    assert!(client.hung_up(), "it was asked to");
 }
