@@ -16,5 +16,6 @@ mod slow;
 mod smuggling;
 mod start;
 mod state;
+mod surroundings;
 mod tls;
 mod well_formed;

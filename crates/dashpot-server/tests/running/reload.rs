@@ -72,10 +72,13 @@ fn told_to_it_reads_at_once() {
         let begun = Instant::now();
         service.signal("HUP");
         until_limit(&mut client, count);
-        quickest = quickest.min(begun.elapsed());
+        if count > 11 {
+            quickest = quickest.min(begun.elapsed());
+        }
     }
     println!("the quickest after {quickest:?}");
-    // Looking twice a second would be as quick only by chance, and hardly eight times.
+    // Whoever looks twice a second, and has just looked, is half a second late. Only the first may
+    // be quick by chance.
     assert!(quickest < Duration::from_millis(250), "{quickest:?}");
     // Nothing new is no mistake.
     service.signal("HUP");
