@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::runtime::{self, Runtime};
 
 use crate::Exit;
-use crate::answer::Answer;
+use crate::answer::{Answer, Reason};
 use crate::server::{AnyServer, Server};
 
 /// What limits are called that somebody made up on the spot. What was counted belongs to key, algorithm
@@ -55,7 +55,7 @@ pub(crate) struct Limit {
 
     /// Where it is counted: redis://, rediss://, redis-cluster:// or redis-sentinel://; several are
     /// independent servers. In memory, for as long as this command runs, if left out
-    #[arg(long, env = "DASHPOT_STORE", hide_env_values = true)]
+    #[arg(long, env = "DASHPOT_STORE", hide_env_values = true, value_delimiter = ' ')]
     pub(crate) store: Vec<String>,
 
     /// What the names of all keys on Redis begin with
@@ -148,7 +148,13 @@ impl Counts {
             Self::Here(store) => store.decide_now(&[check]),
             Self::There(store, runtime) => answer(runtime, store.decide(&[check]))?,
             Self::Server(server) => {
-                return server.ask("/v1/check", &limit.question(("cost", cost.into())));
+                let question = limit.question(("cost", cost.into()));
+                let answer: Answer<'_> = server.ask("/v1/check", &question)?;
+                if answer.reason == Some(Reason::Unavailable) {
+                    eprintln!("error: the server's store does not answer");
+                    return Err(Exit::Store);
+                }
+                return Ok(answer);
             }
         };
         Ok(Answer::of(&decision, [limit.key.as_str()]))

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::Exit;
 use crate::key::written;
 use crate::serve::api::rules::{ActiveRules, Changes, Explained};
-use crate::server::{AnyServer, OneServer};
+use crate::server::{InsteadOfFile, OneServer};
 
 /// Check rule files, explain what they do to a request, compare two of them.
 #[derive(Debug, clap::Args)]
@@ -90,7 +90,7 @@ struct ExplainArgs {
     body: Option<String>,
 
     #[command(flatten)]
-    server: AnyServer,
+    server: InsteadOfFile,
 }
 
 /// Say what changes from one rule file to another, and what becomes of the counts.
@@ -105,7 +105,7 @@ struct DiffArgs {
     files: Vec<PathBuf>,
 
     #[command(flatten)]
-    server: AnyServer,
+    server: InsteadOfFile,
 }
 
 /// Why there is nothing to tell.

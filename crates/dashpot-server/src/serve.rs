@@ -33,6 +33,7 @@ use tracing::{error, info, warn};
 use crate::Exit;
 use listen::Workers;
 use outstanding::Outstanding;
+use secret::Secret;
 use service::{Parts, Service, Shared};
 use settings::Failure;
 use store::AnyStore;
@@ -55,7 +56,8 @@ pub(crate) fn run(args: &Args) -> Exit {
     match served {
         Ok(()) => Exit::Fine,
         Err(failure) => {
-            eprintln!("error: {}", failure.message);
+            // Nobody may be there to read it.
+            let _ = writeln!(std::io::stderr(), "error: {}", failure.message);
             failure.exit
         }
     }
@@ -78,16 +80,19 @@ async fn serve(args: &Args) -> Result<(), Failure> {
         Failure::usage(format!("cannot listen on {listen}: {error}; choose another with --listen"))
     })?;
     let address = listener.local_addr().unwrap_or(listen);
-    let (store, keeper) = args.store(&set)?;
+    let (store, kept) = args.store(&set)?;
+    let admin_token = args.admin_token(&set)?;
     let service = Arc::new(Service::new(Parts {
-        admin_token: args.admin_token(&set)?,
+        secret: Secret::new(admin_token.as_deref(), &args.place(&set))
+            .ok_or_else(|| Failure::usage("the system has no randomness to sign with"))?,
+        admin_token,
         rules,
         file,
         store,
-        place: args.place(&set),
         once: args.once()?,
         outstanding: Outstanding::new(args.reservation_ttl),
         workers: args.threads(),
+        local: args.stand_in(&set),
     }));
     let _ = told.set(Arc::downgrade(&service));
     service.warn_of_permits();
@@ -103,19 +108,23 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     // Those who ask whether to send requests hear it before the door is shut.
     service.stop();
     info!("stopping");
-    tokio::select! {
-        () = sleep(args.drain_delay) => {}
-        () = workers.accept(&service, &listener, tls.as_ref()) => {}
-        () = signals.end() => warn!("told twice: not waiting"),
-    }
+    let is_urgent = tokio::select! {
+        () = sleep(args.drain_delay) => false,
+        () = workers.accept(&service, &listener, tls.as_ref()) => false,
+        () = signals.end() => true,
+    };
     drop(listener);
-    tokio::select! {
-        () = workers.drain(args.drain_timeout) => {}
-        () = signals.end() => warn!("told twice: not waiting"),
+    let patience = if is_urgent { Duration::ZERO } else { args.drain_timeout };
+    let is_urgent = tokio::select! {
+        () = workers.drain(patience) => is_urgent,
+        () = signals.end() => true,
+    };
+    if is_urgent {
+        warn!("told twice, so nobody was waited for");
     }
     drop(watch);
-    if let Some(keeper) = keeper {
-        keeper.close().map_err(|error| Failure::usage(error.to_string()))?;
+    if let Some(kept) = kept {
+        kept.keeper.close().map_err(|error| Failure::usage(error.to_string()))?;
         info!("counts are saved");
     }
     info!("stopped");

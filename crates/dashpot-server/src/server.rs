@@ -36,8 +36,28 @@ pub(crate) struct AnyServer {
     server: Option<Uri>,
 
     /// Its admin token
-    #[arg(long, env = "DASHPOT_ADMIN_TOKEN", hide_env_values = true, requires = "server")]
+    #[arg(long, env = "DASHPOT_ADMIN_TOKEN", hide_env_values = true)]
     admin_token: Option<String>,
+}
+
+/// A server that may be named instead of a file; by the flag alone, so that a file that is named is meant.
+#[derive(Debug, clap::Args)]
+pub(crate) struct InsteadOfFile {
+    /// The service to ask instead, as in http://127.0.0.1:8080
+    #[arg(long)]
+    server: Option<Uri>,
+
+    /// Its admin token
+    #[arg(long, env = "DASHPOT_ADMIN_TOKEN", hide_env_values = true)]
+    admin_token: Option<String>,
+}
+
+impl InsteadOfFile {
+    /// The server, if there is one.
+    pub(crate) fn open(&self) -> Result<Option<Server>, Exit> {
+        let server = self.server.clone();
+        server.map(|url| Server::new(url, self.admin_token.clone())).transpose()
+    }
 }
 
 /// A server that has to be named.
@@ -81,8 +101,11 @@ pub(crate) struct Server {
 impl Server {
     fn new(url: Uri, token: Option<String>) -> Result<Self, Exit> {
         let known = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)];
-        if !known.contains(&url.scheme()) || url.host().is_none() {
-            eprintln!("error: a server is a http:// or https:// URL, as in http://127.0.0.1:8080");
+        let has_user = url.authority().is_some_and(|authority| authority.as_str().contains('@'));
+        if !known.contains(&url.scheme()) || url.host().is_none() || has_user {
+            eprintln!(
+                "error: a server is a http:// or https:// URL without a user, as in http://127.0.0.1:8080"
+            );
             return Err(Exit::Usage);
         }
         let runtime = runtime::Builder::new_current_thread().enable_all().build();

@@ -20,10 +20,12 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, request};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinError;
 
 use crate::serve::connection::Progress;
 use crate::serve::metrics::Door;
 use crate::serve::service::Shared;
+use crate::serve::store::AnyStore;
 use crate::serve::text::Object;
 use crate::serve::wrong::Wrong;
 use openapi::Documented;
@@ -40,12 +42,15 @@ pub(crate) type Answered = Result<Response<Full<Bytes>>, Wrong>;
 /// An answer that may take its time.
 type Answering<'a> = Pin<Box<dyn Future<Output = Answered> + Send + 'a>>;
 
+/// What answers.
+pub(crate) type Handle = for<'a> fn(&'a Shared, &'a Call) -> Answering<'a>;
+
 /// One way in.
 pub(crate) struct Route {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
     pub(crate) door: Door,
-    pub(crate) handle: for<'a> fn(&'a Shared, &'a Call) -> Answering<'a>,
+    pub(crate) handle: Handle,
     pub(crate) documented: fn() -> Documented,
 }
 
@@ -89,8 +94,10 @@ pub(crate) async fn answer(
         && (rest.is_empty() || rest.starts_with('/'))
     {
         let answered = match receive(peer, request, progress, BODY_MAX, TooLong::Ignored).await {
-            // In a box, as all others are: a connection that waits is not to take room for it.
-            Ok(call) => Box::pin(forward_auth::answer(service, &call)).await,
+            Ok(call) => {
+                let handle: Handle = |service, call| Box::pin(forward_auth::answer(service, call));
+                see_through(service, call, handle).await
+            }
             Err(wrong) => Err(wrong),
         };
         return (Door::ForwardAuth, respond(answered));
@@ -103,10 +110,23 @@ pub(crate) async fn answer(
     };
     let most = if route.path == rules::DIFF.path { FILE_MAX } else { BODY_MAX };
     let answered = match receive(peer, request, progress, most, TooLong::Wrong).await {
-        Ok(call) => (route.handle)(service, &call).await,
+        Ok(call) => see_through(service, call, route.handle).await,
         Err(wrong) => Err(wrong),
     };
     (route.door, respond(answered))
+}
+
+/// Answers, to the end: who hangs up while a store far away is asked would leave what was taken to nobody. In memory
+/// nothing is waited for between taking something and noting it.
+async fn see_through(service: &Shared, call: Call, handle: Handle) -> Answered {
+    if let AnyStore::Memory(_) = service.store {
+        return handle(service, &call).await;
+    }
+    let service = service.clone();
+    let answering = tokio::spawn(async move { handle(&service, &call).await });
+    let failed =
+        |error: JoinError| Wrong::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
+    answering.await.map_err(failed)?
 }
 
 fn respond(answered: Answered) -> Response<Full<Bytes>> {
@@ -162,6 +182,7 @@ async fn receive(
             body = body.with(data);
             if body.len() > most {
                 progress.leave_unread();
+                progress.deciding();
                 return too_long.answer(peer, head, most);
             }
         }

@@ -75,9 +75,9 @@ impl Limits {
             return Ok(policy);
         }
         let policy = build(written, place)?;
-        if self.in_memory {
-            self.admit(&policy, place)?;
-        } else {
+        // Also on Redis: while that does not answer, it is counted in memory.
+        self.admit(&policy, place)?;
+        if !self.in_memory {
             policy
                 .fits_micros()
                 .map_err(|wrong| Wrong::field(format!("{place}limit"), wrong.to_string()))?;
@@ -116,7 +116,17 @@ impl Limits {
     }
 }
 
+/// The longest limit, algorithm or zone, in bytes. They are remembered as they are written.
+const TEXT_MAX: usize = 128;
+
 fn build(written: &Written<'_>, place: &str) -> Result<Policy, Wrong> {
+    let texts =
+        [("limit", Some(written.limit)), ("algorithm", written.algorithm), ("zone", written.zone)];
+    if let Some((field, _)) =
+        texts.iter().find(|(_, text)| text.is_some_and(|text| text.len() > TEXT_MAX))
+    {
+        return Err(Wrong::field(format!("{place}{field}"), format!("at most {TEXT_MAX} bytes")));
+    }
     let wrong = |field: &str, error: &dyn std::fmt::Display| {
         Wrong::field(format!("{place}{field}"), error.to_string())
     };

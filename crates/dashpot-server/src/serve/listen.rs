@@ -44,7 +44,6 @@ pub(crate) struct Workers {
     threads: Vec<Thread>,
     stopping: watch::Sender<bool>,
     places: Arc<Semaphore>,
-    most: usize,
 }
 
 impl Workers {
@@ -63,7 +62,7 @@ impl Workers {
             threads.push(Thread { arrivals, live, handle });
         }
         let most = max_connections.clamp(1, Semaphore::MAX_PERMITS);
-        Ok(Self { threads, stopping, places: Arc::new(Semaphore::new(most)), most })
+        Ok(Self { threads, stopping, places: Arc::new(Semaphore::new(most)) })
     }
 
     /// Accepts connections, for ever. At the limit, callers wait until others have left.
@@ -74,8 +73,6 @@ impl Workers {
             match listener.accept().await {
                 Ok((stream, peer)) => {
                     service.counters.connections.fetch_add(1, Ordering::Relaxed);
-                    let open = self.most.saturating_sub(self.places.available_permits());
-                    service.counters.open_connections.store(open as u64, Ordering::Relaxed);
                     // It is taken off this thread's runtime, and put on another's.
                     let Ok(stream) = stream.into_std() else { continue };
                     self.hand_over(Arrival { stream, peer, tls: tls.map(Tls::acceptor), place });
@@ -91,7 +88,7 @@ impl Workers {
 
     /// How many connections are open.
     pub(crate) fn open(&self) -> usize {
-        self.most.saturating_sub(self.places.available_permits())
+        self.threads.iter().map(|thread| thread.live.load(Ordering::Relaxed)).sum()
     }
 
     /// To the thread that keeps the fewest.

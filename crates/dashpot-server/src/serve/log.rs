@@ -19,6 +19,8 @@ pub(crate) fn start(format: Format, level: LevelFilter) {
     let lines = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_target(false)
+        // Nobody may be there to read it; that is no reason to stop.
+        .log_internal_errors(false)
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal());
     // It fails only if somebody logs already.

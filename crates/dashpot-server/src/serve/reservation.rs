@@ -42,6 +42,8 @@ pub(crate) struct Part {
     how: How,
     /// Whether this process counted it, because the store did not answer.
     pub(crate) local: bool,
+    /// Whether it is only this process that knows of it: permits in memory end with it, too.
+    here: bool,
 }
 
 /// How it is settled.
@@ -81,7 +83,14 @@ impl Part {
             permit: reservation.permit(),
             how,
             local,
+            here: local,
         }
+    }
+
+    /// The same, if permits are kept in memory.
+    pub(crate) fn in_memory(mut self) -> Self {
+        self.here |= self.is_permit();
+        self
     }
 
     /// What was taken; `None` if it is written in a way that is no longer known.
@@ -148,7 +157,7 @@ impl Taken {
 
     /// What this process can settle: what another counted by itself only that one can.
     pub(crate) fn parts(&self, process: u64) -> impl Iterator<Item = &Part> {
-        self.parts.iter().filter(move |part| !part.local || self.process == process)
+        self.parts.iter().filter(move |part| !part.here || self.process == process)
     }
 
     /// Whether no store but that of a process has counted any of it.

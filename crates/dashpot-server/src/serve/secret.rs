@@ -1,6 +1,9 @@
 //! What this service signs with, and hides names with.
 
+use std::num::NonZeroU32;
+
 use aws_lc_rs::hmac::{self, HMAC_SHA256, Key};
+use aws_lc_rs::pbkdf2::{self, PBKDF2_HMAC_SHA256};
 use aws_lc_rs::rand;
 
 /// A key that nobody else has, or only those who have the same token.
@@ -10,32 +13,34 @@ pub(crate) struct Secret {
     hiding: Key,
 }
 
+/// How much work it is to try a token: some hundredths of a second.
+const ROUNDS: NonZeroU32 = NonZeroU32::new(100_000).unwrap();
+
 /// How long a signature is, in bytes.
 pub(crate) const SIGNATURE: usize = 16;
 
 impl Secret {
     /// Instances with the same token and the same `place` to count have the same secret; without a token each
     /// has its own.
-    pub(crate) fn new(token: Option<&str>, place: &str) -> Self {
-        let mut random = [0_u8; 32];
-        let from: &[u8] = match token {
-            Some(token) => token.as_bytes(),
-            None => {
-                // Without randomness the key would be known; then nothing is taken for signed.
-                if rand::fill(&mut random).is_err() {
-                    fastrand::fill(&mut random);
-                }
-                &random
+    /// `None` if there is no randomness.
+    pub(crate) fn new(token: Option<&str>, place: &str) -> Option<Self> {
+        let mut from = [0_u8; 32];
+        match token {
+            // Slowly: who holds a reservation is not to try tokens until one fits.
+            Some(token) => {
+                let salt = b"dashpot admin token";
+                pbkdf2::derive(PBKDF2_HMAC_SHA256, ROUNDS, salt, token.as_bytes(), &mut from);
             }
-        };
+            None => rand::fill(&mut from).ok()?,
+        }
         let derive = |purpose: &str| {
-            let derived = hmac::sign(&Key::new(HMAC_SHA256, from), purpose.as_bytes());
+            let derived = hmac::sign(&Key::new(HMAC_SHA256, &from), purpose.as_bytes());
             Key::new(HMAC_SHA256, derived.as_ref())
         };
-        Self {
+        Some(Self {
             signing: derive(&format!("dashpot reservation {place}")),
             hiding: derive("dashpot log"),
-        }
+        })
     }
 
     pub(crate) fn sign(&self, message: &[u8]) -> [u8; SIGNATURE] {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dashpot::{Key, Limiter, MemoryStore, Policy, Quota, Store};
+use dashpot::{Check, Key, Limiter, MemoryStore, Policy, Quota, Store};
 use dashpot_rules::{LiveRules, LoadError, Plan, Reload, Ruling, Trust};
 use tracing::{debug, error, info, warn};
 
@@ -48,8 +48,8 @@ pub(crate) struct Parts {
     pub(crate) rules: LiveRules,
     pub(crate) file: Option<PathBuf>,
     pub(crate) store: AnyStore,
-    /// Tells where it counts from all other places.
-    pub(crate) place: String,
+    pub(crate) secret: Secret,
+    pub(crate) local: MemoryStore,
     pub(crate) once: Policy,
     pub(crate) outstanding: Outstanding,
     pub(crate) admin_token: Option<String>,
@@ -61,12 +61,12 @@ impl Service {
         let loopback = ["127.0.0.0/8", "::1/128"];
         Self {
             limits: Limits::new(matches!(parts.store, AnyStore::Memory(_))),
-            secret: Secret::new(parts.admin_token.as_deref(), &parts.place),
+            secret: parts.secret,
             once: parts.once,
             rules: parts.rules,
             file: parts.file,
             store: parts.store,
-            local: MemoryStore::new(),
+            local: parts.local,
             outstanding: parts.outstanding,
             admin_token: parts.admin_token,
             loopback: Trust::Proxies(loopback.iter().filter_map(|net| net.parse().ok()).collect()),
@@ -118,10 +118,11 @@ impl Service {
                 self.counters.reloads.fetch_add(1, Ordering::Relaxed);
                 info!(generation = reload.generation, "the rules were read again");
                 for change in &reload.changes {
-                    info!("{change}");
                     let sections = ["[store]", "[memory]", "[serve]"];
                     if sections.iter().any(|section| change.starts_with(section)) {
                         warn!("{change}: that takes a restart");
+                    } else {
+                        info!("{change}");
                     }
                 }
                 self.warn_of_permits();
@@ -149,6 +150,16 @@ impl Service {
     /// Gives permits back that nobody settled in time.
     pub(crate) async fn give_back_lapsed(&self) {
         for taken in self.outstanding.lapsed() {
+            // A clock that is set back is not to let it be settled once more.
+            let id = taken.id.to_be_bytes();
+            let once = [Check::new(&self.once, Key::new(&id))];
+            let first = match taken.is_local() {
+                true => Ok(self.local.decide_now(&once)),
+                false => self.store.decide(&once).await,
+            };
+            if first.is_ok_and(|first| !first.is_allowed()) {
+                continue;
+            }
             self.counters.lapsed.fetch_add(1, Ordering::Relaxed);
             warn!("a reservation was not settled in time; its permits are given back");
             self.settle_permits(&taken).await;

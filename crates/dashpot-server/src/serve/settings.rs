@@ -1,6 +1,6 @@
 //! What the service is told: by flags, by the environment, by the rule file, in this order.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use dashpot::{MemoryStore, Policy, Quota, StateKeeper, Window};
 use dashpot_redis::RedisStore;
 use dashpot_rules::{LiveRules, LoadError, Reload, RuleSet, Watch};
-use tracing::error;
+use tracing::{error, warn};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::serve::log::Format;
@@ -210,14 +210,14 @@ impl Args {
     }
 
     /// Where to count, and who saves it.
-    pub(crate) fn store(
-        &self,
-        rules: &RuleSet,
-    ) -> Result<(AnyStore, Option<StateKeeper>), Failure> {
+    pub(crate) fn store(&self, rules: &RuleSet) -> Result<(AnyStore, Option<Kept>), Failure> {
         let written = rules.store();
         let urls = if self.store.is_empty() { &written.urls } else { &self.store };
         if urls.is_empty() {
             return self.memory(rules);
+        }
+        if self.state_file.is_some() {
+            warn!("counts are kept on Redis, so the state file is not used");
         }
         let store = RedisStore::builder_on(urls)
             .prefix(&written.prefix)
@@ -227,7 +227,16 @@ impl Args {
         Ok((AnyStore::Redis(store), None))
     }
 
-    fn memory(&self, rules: &RuleSet) -> Result<(AnyStore, Option<StateKeeper>), Failure> {
+    /// What counts while a store far away does not answer.
+    pub(crate) fn stand_in(&self, rules: &RuleSet) -> MemoryStore {
+        let builder = MemoryStore::builder();
+        match rules.memory().max_keys {
+            Some(keys) => builder.max_keys(keys).build(),
+            None => builder.build(),
+        }
+    }
+
+    fn memory(&self, rules: &RuleSet) -> Result<(AnyStore, Option<Kept>), Failure> {
         let mut builder = MemoryStore::builder();
         if let Some(keys) = rules.memory().max_keys {
             builder = builder.max_keys(keys);
@@ -237,11 +246,37 @@ impl Args {
             return Ok((AnyStore::Memory(Arc::new(builder.build())), None));
         };
         let wrong = |error: &dyn std::error::Error| Failure::usage(told(error, file));
+        let lock = lock(file)?;
         let store = builder.build_from(file).map_err(|error| wrong(&error))?;
         let store = Arc::new(store);
         let report = |error| error!("counts cannot be saved: {error}");
         let keeper = StateKeeper::start(store.clone(), file, self.state_every, report);
-        Ok((AnyStore::Memory(store), Some(keeper.map_err(|error| wrong(&error))?)))
+        let keeper = keeper.map_err(|error| wrong(&error))?;
+        Ok((AnyStore::Memory(store), Some(Kept { keeper, _lock: lock })))
+    }
+}
+
+/// Counts that are saved to a file which nobody else uses meanwhile.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) keeper: StateKeeper,
+    _lock: File,
+}
+
+/// Makes sure that no other process saves its counts there: each would overwrite the other's.
+fn lock(state: &Path) -> Result<File, Failure> {
+    let mut name = state.as_os_str().to_owned();
+    name.push(".lock");
+    let path = PathBuf::from(name);
+    let opened = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = opened.map_err(|error| Failure::usage(told(&error, &path)))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let message = format!("another process keeps its counts in {}", state.display());
+            Err(Failure::usage(message))
+        }
+        Err(TryLockError::Error(error)) => Err(Failure::usage(told(&error, &path))),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Who may look at keys and rules, and change them.
 
 use http::header::{AUTHORIZATION, FORWARDED, HOST, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, Version};
 
 use super::Call;
 use crate::serve::secret::same;
@@ -41,8 +41,14 @@ fn stranger(call: &Call, headers: &HeaderMap) -> Option<&'static str> {
         return Some("without an admin token this is for the same machine only");
     }
     // A proxy on this machine speaks for others.
-    let proxied = ["x-forwarded-for", "x-real-ip", "x-forwarded-host", "via"];
-    if headers.contains_key(FORWARDED) || proxied.iter().any(|name| headers.contains_key(*name)) {
+    let proxied = ["via", "x-real-ip", "true-client-ip", "cf-connecting-ip"];
+    let begins = |name: &str| name.starts_with("x-forwarded-") || name.starts_with("x-envoy-");
+    // Of those that say nothing, most speak an old version.
+    if headers.contains_key(FORWARDED)
+        || proxied.iter().any(|name| headers.contains_key(*name))
+        || headers.keys().any(|name| begins(name.as_str()))
+        || call.head.version < Version::HTTP_11
+    {
         return Some("without an admin token this is not for forwarded requests");
     }
     // A page of somebody else's in a browser on this machine; another port is somebody else.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use dashpot::{Check, Cost, Decision, MemoryStore, Policy, Reservation, Store, StoreError};
+use dashpot::{
+    Check, Cost, Decision, MemoryStore, Policy, PolicyStatus, Reservation, Store, StoreError,
+};
 use dashpot_http::{HttpDescriptor, Wait, headers};
 use dashpot_rules::{OnStoreError, Pending, Plan, Refusal, RuleSet, Ruling, Settle};
 use http::header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER};
@@ -20,6 +22,7 @@ use crate::serve::metrics::Door;
 use crate::serve::question::{Asked, AskedRequest, OneCheck, Question};
 use crate::serve::reservation::{How, Part, Taken};
 use crate::serve::service::{Service, Shared};
+use crate::serve::store::AnyStore;
 use crate::serve::wrong::Wrong;
 
 pub(crate) const ROUTE: Route = Route {
@@ -44,19 +47,23 @@ async fn answer(service: &Shared, call: &Call) -> Answered {
     let question: Question<'_> = call.json()?;
     let (cost, reserve) = (question.cost, question.reserves());
     match question.asked()? {
-        Asked::One(check) => ask_limits(service, &[check], reserve).await,
-        Asked::Several(checks) => ask_limits(service, &checks, reserve).await,
+        Asked::One(check) => ask_limits(service, &[check], "", reserve).await,
+        Asked::Several(checks) => ask_limits(service, &checks, "checks", reserve).await,
         Asked::Request(request) => ask_rules(service, &request, cost.unwrap_or(1), reserve).await,
     }
 }
 
-/// Asks about limits that were made up on the spot.
-async fn ask_limits(service: &Shared, asked: &[OneCheck<'_>], reserve: bool) -> Answered {
-    let alone = asked.len() == 1;
+/// Asks about limits that were made up on the spot. `list` is what they are in, if they are in one.
+async fn ask_limits(
+    service: &Shared,
+    asked: &[OneCheck<'_>],
+    list: &str,
+    reserve: bool,
+) -> Answered {
     let mut policies = Vec::with_capacity(asked.len());
     for (number, one) in asked.iter().enumerate() {
         let place: Cow<'_, str> =
-            if alone { "".into() } else { format!("checks[{number}].").into() };
+            if list.is_empty() { "".into() } else { format!("{list}[{number}].").into() };
         let policy = service.limits.policy(&one.written(), &place)?;
         if policy.quota().is_concurrent() && !reserve && one.cost != Some(0) {
             return Err(unreserved());
@@ -124,7 +131,22 @@ async fn ask_limits(service: &Shared, asked: &[OneCheck<'_>], reserve: bool) -> 
         }
     }
     let rules = service.rules.borrow();
-    tell(&answer, Some(&decision), &rules)
+    // They share a name, so the headers are about one of them: the one to wait for, or the scarcest.
+    match scarcest(&decision).filter(|_| checks.len() > 1) {
+        Some(one) => tell(&answer, Some(&Decision::new(decision.at(), [one])), &rules),
+        None => tell(&answer, Some(&decision), &rules),
+    }
+}
+
+/// The status that says most: of who denied, or of whom the smallest part remains.
+fn scarcest<'p>(decision: &Decision<'p>) -> Option<PolicyStatus<'p>> {
+    let part = |status: &PolicyStatus<'_>| {
+        // Of a million, which is exact enough to choose by.
+        let limit = u128::from(status.limit().max(1));
+        u128::from(status.remaining()) * 1_000_000 / limit
+    };
+    let scarcest = || decision.statuses().iter().min_by_key(|status| part(status));
+    decision.denier().or_else(scarcest).copied()
 }
 
 /// Decides by what this process has counted itself, of which it may grant its part.
@@ -228,7 +250,9 @@ fn give_out(service: &Service, parts: Vec<Part>) -> Option<String> {
     if parts.is_empty() {
         return None;
     }
-    let taken = Arc::new(Taken::new(parts, service.process, service.outstanding.ttl()));
+    let in_memory = matches!(service.store, AnyStore::Memory(_));
+    let parts = parts.into_iter().map(|part| if in_memory { part.in_memory() } else { part });
+    let taken = Arc::new(Taken::new(parts.collect(), service.process, service.outstanding.ttl()));
     let text = taken.seal(&service.secret);
     if taken.has_permits() {
         service.outstanding.give_out(taken);

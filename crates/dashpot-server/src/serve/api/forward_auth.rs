@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use dashpot::{Cost, Store};
 use dashpot_http::{HttpDescriptor, Peer, Wait, denial, headers};
-use dashpot_rules::{Pending, Refusal, Settle, Trust};
-use http::header::{HOST, HeaderMap, HeaderValue};
+use dashpot_rules::{Pending, Settle, Trust};
+use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::Full;
 use serde_json::{Value, json as value};
@@ -54,18 +54,13 @@ pub(crate) async fn answer(service: &Shared, call: &Call) -> Answered {
             debug!(%error, "a permit could not be given back now");
         }
     }
-    let mut response = match ruling.refusal() {
+    let response = match ruling.refusal() {
         Some(refusal) => {
             service.note_denied(&plan, &ruling);
-            let mut response = denial::refuse(refusal, &ruling, &rules, request.headers());
-            // A gateway takes a 5xx for a failure of ours, and may let the request pass.
-            if matches!(refusal, Refusal::Unavailable(_)) {
-                *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-            }
-            if let Some(deny) = deny {
-                *response.status_mut() = deny;
-            }
-            response.map(Full::from)
+            // The gateway asks, and it does not speak gRPC, whose denials are a 200.
+            request.headers_mut().remove(CONTENT_TYPE);
+            let response = denial::refuse(refusal, &ruling, &rules, request.headers());
+            denied_with(response, deny).map(Full::from)
         }
         None => {
             let mut response = Response::new(Full::from(Bytes::new()));
@@ -80,10 +75,27 @@ pub(crate) async fn answer(service: &Shared, call: &Call) -> Answered {
             response
         }
     };
-    if response.status().is_server_error() {
-        *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-    }
     Ok(response)
+}
+
+/// A denial as gateways take it for one: with the status that is wanted, if one is. A 2xx would let the request
+/// pass, and so may a 5xx, which is taken for a failure of ours.
+fn denied_with(mut response: Response<Bytes>, deny: Option<StatusCode>) -> Response<Bytes> {
+    let told = response.status();
+    let is_denial = told.is_redirection() || told.is_client_error();
+    let usual = if is_denial { told } else { StatusCode::TOO_MANY_REQUESTS };
+    let status = deny.unwrap_or(usual);
+    if status != told {
+        *response.status_mut() = status;
+        // The body says it, too, if it is ours.
+        if let Ok(Value::Object(mut problem)) = serde_json::from_slice(response.body())
+            && problem.contains_key("violated-policies") | problem.contains_key("error")
+        {
+            problem.insert("status".to_owned(), status.as_u16().into());
+            *response.body_mut() = Value::Object(problem).to_string().into();
+        }
+    }
+    response
 }
 
 /// The status of denials, if another is asked for.

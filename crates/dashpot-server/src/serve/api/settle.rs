@@ -4,6 +4,7 @@ use dashpot::{Check, Key, Store};
 use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tracing::debug;
 
 use super::check::failed;
 use super::openapi::{self, Documented};
@@ -50,15 +51,17 @@ struct Settled {
 
 async fn answer(service: &Shared, call: &Call) -> Answered {
     let settling: Settling<'_> = call.json()?;
-    let taken = Taken::open(&settling.reservation, &service.secret).map_err(|unknown| match unknown {
-        Unknown::Foreign => {
-            let detail = "no such reservation; other instances take it only if they have the same admin token";
-            Wrong::new(StatusCode::NOT_FOUND, detail)
-        }
-        Unknown::Late => {
-            Wrong::new(StatusCode::GONE, "too late: what was reserved stays charged, permits were given back")
-        }
-    })?;
+    let taken =
+        Taken::open(&settling.reservation, &service.secret).map_err(|unknown| match unknown {
+            Unknown::Foreign => foreign(),
+            Unknown::Late => Wrong::new(
+                StatusCode::GONE,
+                "too late: what was reserved stays charged, permits were given back",
+            ),
+        })?;
+    if taken.parts(service.process).next().is_none() {
+        return Err(foreign());
+    }
     // Before it is tried: a store that fails may have done it all the same, and nothing is given back twice.
     if !is_first(service, &taken).await? {
         return Err(Wrong::new(StatusCode::CONFLICT, "settled before"));
@@ -71,7 +74,10 @@ async fn answer(service: &Shared, call: &Call) -> Answered {
         if part.local {
             service.local.settle_now(&reservation, used);
         } else if let Err(error) = service.store.settle(&reservation, used).await {
-            outcome = Err(failed(&error));
+            debug!(%error, "could not settle");
+            let detail =
+                "the store does not answer; it stays charged, unless it was settled all the same";
+            outcome = Err(Wrong::new(StatusCode::SERVICE_UNAVAILABLE, detail));
         }
     }
     outcome?;
@@ -87,4 +93,10 @@ async fn is_first(service: &Shared, taken: &Taken) -> Result<bool, Wrong> {
     }
     let decided = service.store.decide(&once).await;
     decided.map(|decision| decision.is_allowed()).map_err(|error| failed(&error))
+}
+
+fn foreign() -> Wrong {
+    let detail = "no such reservation; another instance takes it only if it has the same admin token and counts in the \
+                  same place";
+    Wrong::new(StatusCode::NOT_FOUND, detail)
 }
