@@ -4,7 +4,6 @@ use std::num::NonZeroU32;
 
 use aws_lc_rs::hmac::{self, HMAC_SHA256, Key};
 use aws_lc_rs::pbkdf2::{self, PBKDF2_HMAC_SHA256};
-use aws_lc_rs::rand;
 
 /// A key that nobody else has, or only those who have the same token.
 #[derive(Debug)]
@@ -31,7 +30,8 @@ impl Secret {
                 let salt = b"dashpot admin token";
                 pbkdf2::derive(PBKDF2_HMAC_SHA256, ROUNDS, salt, token.as_bytes(), &mut from);
             }
-            None => rand::fill(&mut from).ok()?,
+            // The system's: the library's own takes 40 ms to begin with.
+            None => getrandom::fill(&mut from).ok()?,
         }
         let derive = |purpose: &str| {
             let derived = hmac::sign(&Key::new(HMAC_SHA256, &from), purpose.as_bytes());
