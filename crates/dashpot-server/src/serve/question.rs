@@ -110,30 +110,22 @@ impl<'a> Question<'a> {
     pub(crate) fn asked(self) -> Result<Asked<'a>, Wrong> {
         let Self { key, limit, algorithm, queue, undelayed, zone, cost, checks, request, .. } =
             self;
+        let of_limit = [
+            ("key", key.is_some()),
+            ("limit", limit.is_some()),
+            ("algorithm", algorithm.is_some()),
+            ("queue", queue.is_some()),
+            ("undelayed", undelayed.is_some()),
+            ("zone", zone.is_some()),
+        ];
         if let Some(Object(request)) = request {
-            let others = [
-                ("key", key.is_some()),
-                ("limit", limit.is_some()),
-                ("algorithm", algorithm.is_some()),
-                ("queue", queue.is_some()),
-                ("undelayed", undelayed.is_some()),
-                ("zone", zone.is_some()),
-                ("checks", checks.is_some()),
-            ];
-            alone(&others, "request")?;
+            alone(&of_limit, "request")?;
+            alone(&[("checks", checks.is_some())], "request")?;
             return Ok(Asked::Request(request));
         }
         if let Some(checks) = checks {
-            let others = [
-                ("key", key.is_some()),
-                ("limit", limit.is_some()),
-                ("algorithm", algorithm.is_some()),
-                ("queue", queue.is_some()),
-                ("undelayed", undelayed.is_some()),
-                ("zone", zone.is_some()),
-                ("cost", cost.is_some()),
-            ];
-            alone(&others, "checks")?;
+            alone(&of_limit, "checks")?;
+            alone(&[("cost", cost.is_some())], "checks")?;
             if !(1..=CHECKS_MAX).contains(&checks.len()) {
                 return Err(Wrong::field("checks", format!("ask for 1 to {CHECKS_MAX} at once")));
             }

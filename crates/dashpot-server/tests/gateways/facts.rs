@@ -124,6 +124,9 @@ pub(crate) fn forging_buys_nothing(scene: &Scene) {
         &["Connection: close, X-Forwarded-For, X-Forwarded-Uri, X-Original-URI"],
         &["X-Envoy-Original-Path: /free", "X-Envoy-External-Address: 203.0.113.9"],
         &["X-HTTP-Method-Override: PUT"],
+        // To those who speak it, a denial is a 200.
+        &["Content-Type: application/grpc"],
+        &["Content-Type: application/grpc", "TE: trailers"],
     ];
     exhaust(scene, ALICE, "GET /api/books", &[], 3);
     exhaust(scene, ALICE, "POST /login", &[], 1);
@@ -136,7 +139,10 @@ pub(crate) fn forging_buys_nothing(scene: &Scene) {
             scene.ask(ALICE, "POST /login", lines),
             scene.ask(ALICE, "GET /hosted", &with_host),
         ] {
-            assert!([400, 429].contains(&answer.status), "{lines:?}: {answer:?}");
+            // Envoy tells those who speak gRPC in their own words.
+            let by_grpc =
+                answer.fields.iter().any(|(name, value)| name == "grpc-status" && value != "0");
+            assert!([400, 429].contains(&answer.status) || by_grpc, "{lines:?}: {answer:?}");
         }
         assert_eq!(scene.seen(), [], "{lines:?}");
     }
@@ -280,3 +286,46 @@ pub(crate) fn a_hung_dashpot_keeps_nobody(scene: &Scene, status: u16) {
     assert!(begin.elapsed() < Duration::from_secs(5), "it took {:?}", begin.elapsed());
     assert_eq!(scene.seen(), []);
 }
+
+/// What holds for every gateway, as tests of the module it is in: how it tells who may pass, how it denies, and
+/// the status when dashpot is gone.
+macro_rules! of_every_gateway {
+    ($on_allow:expr, $denial:expr, $gone:expr) => {
+        #[test]
+        fn who_is_over_the_limit_waits() {
+            let scene = scene(&crate::page::block(PAGE, "toml"));
+            crate::facts::who_is_over_the_limit_waits(&scene, $on_allow, $denial);
+        }
+
+        #[test]
+        fn forging_buys_nothing() {
+            crate::facts::forging_buys_nothing(&scene(RULES));
+        }
+
+        #[test]
+        fn methods_are_told_apart() {
+            crate::facts::methods_are_told_apart(&scene(RULES));
+        }
+
+        #[test]
+        fn targets_arrive_as_they_are() {
+            crate::facts::targets_arrive_as_they_are(&scene(RULES));
+        }
+
+        #[test]
+        fn no_way_of_writing_leads_around() {
+            crate::facts::no_way_of_writing_leads_around(&scene(RULES));
+        }
+
+        #[test]
+        fn answers_stay_whose_they_are() {
+            crate::facts::answers_stay_whose_they_are(&scene(RULES));
+        }
+
+        #[test]
+        fn without_dashpot_nobody_passes() {
+            crate::facts::without_dashpot_nobody_passes(scene(RULES), $gone);
+        }
+    };
+}
+pub(crate) use of_every_gateway;

@@ -1,6 +1,6 @@
 //! nginx, by `auth_request`.
 
-use crate::facts::{self, Denial, OnAllow, RULES};
+use crate::facts::{self, Denial, OnAllow, RULES, of_every_gateway};
 use crate::page::{block, blocks, changed};
 use crate::scene::Scene;
 use crate::tools::of_the_system;
@@ -27,41 +27,7 @@ fn run(rules: &str, configuration: &str) -> Scene {
     })
 }
 
-#[test]
-fn who_is_over_the_limit_waits() {
-    let scene = scene(&block(PAGE, "toml"));
-    facts::who_is_over_the_limit_waits(&scene, OnAllow::Told, Denial::Gateways);
-}
-
-#[test]
-fn forging_buys_nothing() {
-    facts::forging_buys_nothing(&scene(RULES));
-}
-
-#[test]
-fn methods_are_told_apart() {
-    facts::methods_are_told_apart(&scene(RULES));
-}
-
-#[test]
-fn targets_arrive_as_they_are() {
-    facts::targets_arrive_as_they_are(&scene(RULES));
-}
-
-#[test]
-fn no_way_of_writing_leads_around() {
-    facts::no_way_of_writing_leads_around(&scene(RULES));
-}
-
-#[test]
-fn answers_stay_whose_they_are() {
-    facts::answers_stay_whose_they_are(&scene(RULES));
-}
-
-#[test]
-fn without_dashpot_nobody_passes() {
-    facts::without_dashpot_nobody_passes(scene(RULES), 503);
-}
+of_every_gateway!(OnAllow::Told, Denial::Gateways, 503);
 
 #[test]
 fn a_hung_dashpot_keeps_nobody() {

@@ -6,6 +6,7 @@ mod service;
 mod broken_rules;
 mod exact;
 mod flags;
+mod found;
 mod greedy;
 mod idle;
 mod malformed;
