@@ -17,6 +17,10 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.networks.is_empty() && self.values.is_empty()
+    }
+
     /// The fact by which the request is on the list, if it is. The path is a normal one.
     pub(crate) fn find(&self, request: &impl Descriptor, path: &str) -> Option<&Fact> {
         if !self.networks.is_empty()

@@ -137,6 +137,12 @@ impl RuleSet {
         &self.rules
     }
 
+    /// Whether nothing in it can refuse anybody: there are no rules, and nobody is on the block list.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty() && self.block.is_empty()
+    }
+
     /// How a request becomes facts.
     #[must_use]
     pub const fn identity(&self) -> &Identity {

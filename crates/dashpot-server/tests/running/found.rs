@@ -164,3 +164,17 @@ fn without_a_file_a_restart_makes_strangers() {
     let settling = format!(r#"{{"reservation":"{token}","used":0}}"#);
     assert_eq!(second.client().post("/v1/settle", &settling).status, 404);
 }
+
+/// Who only blocks has rules enough to be asked.
+#[test]
+fn a_block_list_alone_can_be_asked() {
+    let home = Directory::new();
+    let service = Service::with_rules(&home, "[block]\nip = ['203.0.113.9/32']\n", &[]);
+    let ask = |ip: &str| {
+        let asked = format!(r#"{{"request":{{"path":"/","ip":"{ip}"}}}}"#);
+        service.client().check(&asked)
+    };
+    assert_eq!(ask("203.0.113.7").status, 200);
+    let denied = ask("203.0.113.9");
+    assert_eq!((denied.status, &denied.json()["reason"]), (429, &"blocked".into()));
+}

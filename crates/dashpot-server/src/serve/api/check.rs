@@ -278,7 +278,7 @@ fn unreserved() -> Wrong {
 
 /// Whether there are rules to ask.
 pub(super) fn has_rules(rules: &RuleSet) -> Result<(), &'static str> {
-    if rules.rules().is_empty() {
+    if rules.is_empty() {
         return Err("there are no rules; start with `dashpot serve --config dashpot.toml`");
     }
     Ok(())
