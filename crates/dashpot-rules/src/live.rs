@@ -117,6 +117,7 @@ impl LiveRules {
         let watched = live.clone();
         let look = move || {
             let mut last = settled.clone();
+            let mut is_failing = false;
             while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                 let now = Seen::all(&path, &settled);
                 if now == settled || now != last {
@@ -124,12 +125,14 @@ impl LiveRules {
                     continue;
                 }
                 // Somebody who did not wait for this has read them already.
-                if now == watched.current().files {
+                if !is_failing && now == watched.current().files {
                     settled.clone_from(&now);
                     last = now;
                     continue;
                 }
-                match watched.reload(&path) {
+                let reloaded = watched.reload(&path);
+                is_failing = reloaded.is_err();
+                match reloaded {
                     Ok(reload) => {
                         settled.clone_from(&watched.current().files);
                         report(Ok(reload));

@@ -10,9 +10,10 @@ use serde_json::Value;
 const REFERENCE: &str = include_str!("../../../docs/rules.md");
 
 /// The section of the page each table of the file is explained in.
-const SECTIONS: [(&str, &str); 9] = [
+const SECTIONS: [(&str, &str); 10] = [
     ("store", "## `[store]`"),
     ("memory", "## `[memory]`"),
+    ("serve", "## `[serve]`"),
     ("identity", "## `[identity]`"),
     ("identity.jwt", "`[identity.jwt]`:"),
     ("headers", "## `[headers]`"),
