@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dashpot::{Check, Key, Limiter, MemoryStore, Policy, Quota, Store};
+use dashpot::{
+    Check, Cost, Key, Limiter, MemoryStore, Policy, Quota, Reservation, Store, StoreError,
+};
 use dashpot_rules::{LiveRules, LoadError, Plan, Reload, Ruling, Trust};
 use tracing::{debug, error, info, warn};
 
@@ -151,32 +153,42 @@ impl Service {
     pub(crate) async fn give_back_lapsed(&self) {
         for taken in self.outstanding.lapsed() {
             // A clock that is set back is not to let it be settled once more.
-            let id = taken.id.to_be_bytes();
-            let once = [Check::new(&self.once, Key::new(&id))];
-            let first = match taken.is_local() {
-                true => Ok(self.local.decide_now(&once)),
-                false => self.store.decide(&once).await,
-            };
-            if first.is_ok_and(|first| !first.is_allowed()) {
+            if self.is_first(&taken).await.is_ok_and(|is_first| !is_first) {
                 continue;
             }
             self.counters.lapsed.fetch_add(1, Ordering::Relaxed);
             warn!("a reservation was not settled in time; its permits are given back");
-            self.settle_permits(&taken).await;
+            for part in taken.parts(self.process).filter(|part| part.is_permit()) {
+                let Some(reservation) = part.reservation() else { continue };
+                // What fails now, the store tries again itself.
+                let _ = self.settle(&reservation, part.local, reservation.cost()).await;
+            }
         }
     }
 
-    /// Gives back the permits of a reservation, and nothing else.
-    async fn settle_permits(&self, taken: &Taken) {
-        for part in taken.parts(self.process).filter(|part| part.is_permit()) {
-            let Some(reservation) = part.reservation() else { continue };
-            let cost = reservation.cost();
-            if part.local {
-                self.local.settle_now(&reservation, cost);
-            } else if let Err(error) = self.store.settle(&reservation, cost).await {
-                debug!(%error, "permits could not be given back now");
-            }
+    /// Whether nobody has settled it before, here or elsewhere: the store lets each pass once.
+    pub(crate) async fn is_first(&self, taken: &Taken) -> Result<bool, StoreError> {
+        let id = taken.id.to_be_bytes();
+        let once = [Check::new(&self.once, Key::new(&id))];
+        if taken.is_local() {
+            return Ok(self.local.decide_now(&once).is_allowed());
         }
+        Ok(self.store.decide(&once).await?.is_allowed())
+    }
+
+    /// Settles what was taken: here, if the store did not answer then.
+    pub(crate) async fn settle(
+        &self,
+        reservation: &Reservation,
+        local: bool,
+        used: Cost,
+    ) -> Result<(), StoreError> {
+        if local {
+            self.local.settle_now(reservation, used);
+            return Ok(());
+        }
+        let settled = self.store.settle(reservation, used).await;
+        settled.map(drop).inspect_err(|error| debug!(%error, "could not settle"))
     }
 
     /// Whether an address is of this machine.

@@ -188,11 +188,11 @@ impl Args {
     /// A name for the place where it counts: the same for instances that count together, and no others.
     pub(crate) fn place(&self, rules: &RuleSet) -> String {
         let written = rules.store();
-        let urls = if self.store.is_empty() { &written.urls } else { &self.store };
+        let urls = self.urls(rules);
         if !urls.is_empty() {
             return format!("{urls:?} {}", written.prefix);
         }
-        let file = self.state_file.as_ref().or(rules.memory().state_file.as_ref());
+        let file = self.state_file(rules);
         match file.map(|file| fs::canonicalize(file).unwrap_or_else(|_| file.clone())) {
             Some(file) => format!("{}", file.display()),
             None => format!("{}", fastrand::u128(..)),
@@ -209,10 +209,18 @@ impl Args {
         Policy::new("(settled)", Quota::new(1, window)).map_err(|error| wrong(&error))
     }
 
+    fn urls<'s>(&'s self, rules: &'s RuleSet) -> &'s [String] {
+        if self.store.is_empty() { &rules.store().urls } else { &self.store }
+    }
+
+    fn state_file<'s>(&'s self, rules: &'s RuleSet) -> Option<&'s PathBuf> {
+        self.state_file.as_ref().or(rules.memory().state_file.as_ref())
+    }
+
     /// Where to count, and who saves it.
     pub(crate) fn store(&self, rules: &RuleSet) -> Result<(AnyStore, Option<Kept>), Failure> {
         let written = rules.store();
-        let urls = if self.store.is_empty() { &written.urls } else { &self.store };
+        let urls = self.urls(rules);
         if urls.is_empty() {
             return self.memory(rules);
         }
@@ -241,7 +249,7 @@ impl Args {
         if let Some(keys) = rules.memory().max_keys {
             builder = builder.max_keys(keys);
         }
-        let file = self.state_file.as_ref().or(rules.memory().state_file.as_ref());
+        let file = self.state_file(rules);
         let Some(file) = file else {
             return Ok((AnyStore::Memory(Arc::new(builder.build())), None));
         };

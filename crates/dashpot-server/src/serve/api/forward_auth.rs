@@ -3,14 +3,13 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use dashpot::{Cost, Store};
+use dashpot::Cost;
 use dashpot_http::{HttpDescriptor, Peer, Wait, denial, headers};
 use dashpot_rules::{Pending, Settle, Trust};
 use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::Full;
 use serde_json::{Value, json as value};
-use tracing::debug;
 
 use super::check::{decide, has_rules};
 use super::{Answered, Call};
@@ -48,11 +47,8 @@ pub(crate) async fn answer(service: &Shared, call: &Call) -> Answered {
         if *rule.settle() != Settle::Release {
             continue;
         }
-        if local {
-            service.local.settle_now(&reservation, Cost::PEEK);
-        } else if let Err(error) = service.store.settle(&reservation, Cost::PEEK).await {
-            debug!(%error, "a permit could not be given back now");
-        }
+        // What fails now, the store tries again itself.
+        let _ = service.settle(&reservation, local, Cost::PEEK).await;
     }
     let response = match ruling.refusal() {
         Some(refusal) => {

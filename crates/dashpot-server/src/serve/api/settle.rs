@@ -1,10 +1,8 @@
 //! `POST /v1/settle`: this is what it cost.
 
-use dashpot::{Check, Key, Store};
 use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tracing::debug;
 
 use super::check::failed;
 use super::openapi::{self, Documented};
@@ -63,7 +61,7 @@ async fn answer(service: &Shared, call: &Call) -> Answered {
         return Err(foreign());
     }
     // Before it is tried: a store that fails may have done it all the same, and nothing is given back twice.
-    if !is_first(service, &taken).await? {
+    if !service.is_first(&taken).await.map_err(|error| failed(&error))? {
         return Err(Wrong::new(StatusCode::CONFLICT, "settled before"));
     }
     service.outstanding.forget(taken.id);
@@ -71,10 +69,7 @@ async fn answer(service: &Shared, call: &Call) -> Answered {
     for part in taken.parts(service.process) {
         let Some(reservation) = part.reservation() else { continue };
         let used = part.charge(settling.used);
-        if part.local {
-            service.local.settle_now(&reservation, used);
-        } else if let Err(error) = service.store.settle(&reservation, used).await {
-            debug!(%error, "could not settle");
+        if service.settle(&reservation, part.local, used).await.is_err() {
             let detail =
                 "the store does not answer; it stays charged, unless it was settled all the same";
             outcome = Err(Wrong::new(StatusCode::SERVICE_UNAVAILABLE, detail));
@@ -82,17 +77,6 @@ async fn answer(service: &Shared, call: &Call) -> Answered {
     }
     outcome?;
     json(StatusCode::OK, &Settled { settled: true })
-}
-
-/// Whether nobody has settled it before, here or elsewhere: the store lets each pass once.
-async fn is_first(service: &Shared, taken: &Taken) -> Result<bool, Wrong> {
-    let id = taken.id.to_be_bytes();
-    let once = [Check::new(&service.once, Key::new(&id))];
-    if taken.is_local() {
-        return Ok(service.local.decide_now(&once).is_allowed());
-    }
-    let decided = service.store.decide(&once).await;
-    decided.map(|decision| decision.is_allowed()).map_err(|error| failed(&error))
 }
 
 fn foreign() -> Wrong {
