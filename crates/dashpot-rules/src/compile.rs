@@ -160,6 +160,7 @@ impl Compiler<'_> {
         let mut settings = ServeSettings::default();
         let Some(Written { value: section, .. }) = section else { return settings };
         settings.listen = section.listen.as_ref().map(|listen| listen.value);
+        settings.grpc_listen = section.grpc_listen.as_ref().map(|listen| listen.value);
         let path = |file: &Option<Written<String>>| Some(self.path(&file.as_ref()?.value));
         settings.tls_certificate = path(&section.tls_certificate);
         settings.tls_key = path(&section.tls_key);

@@ -19,7 +19,7 @@ use crate::problem::Problems;
 use crate::read::{List, Map, Mistake, Read, Reader, Tables, read_file, section, texts, words};
 use crate::source::{Source, Span, Written};
 use crate::weight::Weight;
-use crate::{Absent, Fact, HeaderStyle, OnStoreError};
+use crate::{Absent, Fact, HeaderStyle, Listen, OnStoreError};
 
 section! {
     /// A rule file of dashpot: which limits apply to a request, and by what it is counted.
@@ -68,6 +68,8 @@ section! {
     ServeSection requires [] {
         /// Where to listen, as in `127.0.0.1:8080`.
         listen: SocketAddr,
+        /// Where to listen for gRPC, as in `127.0.0.1:8081`; `off` does without.
+        grpc_listen: Listen,
         /// The file with the certificate and those it is signed by (PEM): then HTTPS is served.
         tls_certificate: String,
         /// The file with the certificate's private key (PEM).
@@ -243,6 +245,7 @@ texts! {
     Fact, "a fact, as in \"ip\"", "ip", "user", "header:x-api-key", "json:email";
     Alternatives, "a fact, as in \"ip\"", "ip", "api_key | user | ip", "json:email";
     SocketAddr, "an address and a port, as in \"127.0.0.1:8080\"", "127.0.0.1:8080", "[::1]:8080";
+    Listen, "an address and a port, or \"off\"", "127.0.0.1:8081", "[::1]:8081", "off";
     IpNet, "a network, as in \"10.0.0.0/8\"", "10.0.0.0/8", "2001:db8::/32";
     Zone, "a time zone, as in \"Europe/Berlin\"", "UTC", "Europe/Berlin";
     NameText, "a name", "api", "login-ip";

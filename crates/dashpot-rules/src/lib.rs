@@ -66,6 +66,7 @@ mod source;
 mod summary;
 mod tally;
 mod token;
+mod watch;
 mod weight;
 
 pub use describe::{HeaderStyle, Headers, OnDeny};
@@ -74,12 +75,15 @@ pub use diff::diff;
 pub use explain::{ExplainedFact, ExplainedRule, Explanation, key_values};
 pub use fact::{Fact, ParseFactError};
 pub use identity::{Identity, KeyHolder, Keys, Trust};
-pub use live::{LiveRules, Reload, Watch};
+pub use live::{LiveRules, Reload};
 pub use plan::{Pending, Plan, Refusal, Ruling};
 pub use problem::{Problem, RuleErrors, Severity};
 pub use rule::{Absent, OnStoreError, Rule, Settle};
 pub use schema::schema;
-pub use set::{LoadError, MemorySettings, RuleSet, Selection, ServeSettings, StoreSettings};
+pub use set::{
+    Listen, LoadError, MemorySettings, RuleSet, Selection, ServeSettings, StoreSettings,
+};
 pub use source::{Place, Source};
 pub use tally::Tally;
 pub use token::{Claims, TokenError, TokenRefusal, TokenSettings, Tokens};
+pub use watch::Watch;

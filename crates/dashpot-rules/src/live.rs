@@ -4,16 +4,14 @@ use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::set::LoadError;
-use crate::{RuleSet, diff, load};
+use crate::{RuleSet, Watch, diff, load};
 
 /// Rules that may be replaced while they are used. Clones are the same rules.
 ///
@@ -111,52 +109,38 @@ impl LiveRules {
     ) -> Result<(Self, Watch), LoadError> {
         let path = path.into();
         let rules = RuleSet::load(&path)?;
-        let mut settled = rules.files.clone();
+        let settled = rules.files.clone();
         let live = Self::new(rules);
-        let (stop, stopped) = mpsc::channel();
         let watched = live.clone();
-        let look = move || {
-            let mut last = settled.clone();
-            let mut is_failing = false;
-            while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-                let now = Seen::all(&path, &settled);
-                if now == settled || now != last {
-                    last = now;
-                    continue;
-                }
-                // Somebody who did not wait for this has read them already.
-                if !is_failing && now == watched.current().files {
-                    settled.clone_from(&now);
-                    last = now;
-                    continue;
-                }
-                let reloaded = watched.reload(&path);
-                is_failing = reloaded.is_err();
-                match reloaded {
-                    Ok(reload) => {
-                        settled.clone_from(&watched.current().files);
-                        report(Ok(reload));
-                    }
-                    Err(error) => {
-                        // Said once, until something is different.
-                        settled = now;
-                        if let LoadError::Rules(errors) = &error {
-                            // What they name may be put right without a change of theirs.
-                            let is_new =
-                                |named: &Seen| !settled.iter().any(|seen| seen.path == named.path);
-                            let new = errors.named.iter().filter(|named| is_new(named)).cloned();
-                            settled.extend(new.collect::<Vec<_>>());
-                            settled = Seen::in_order(settled);
-                        }
-                        report(Err(error));
-                    }
-                }
-                last.clone_from(&settled);
+        let mut is_failing = false;
+        let look_at = path.clone();
+        let look = move |settled: &Vec<Seen>| Seen::all(&look_at, settled);
+        let changed = move |now: Vec<Seen>| {
+            // Somebody who did not wait for this has read them already.
+            if !is_failing && now == watched.current().files {
+                return now;
             }
+            let reloaded = watched.reload(&path);
+            is_failing = reloaded.is_err();
+            let mut settled = now;
+            match &reloaded {
+                Ok(_) => settled.clone_from(&watched.current().files),
+                // Said once, until something is different. What they name may be put right without a change
+                // of theirs.
+                Err(LoadError::Rules(errors)) => {
+                    let is_new = |named: &Seen| !settled.iter().any(|seen| seen.path == named.path);
+                    let new = errors.named.iter().filter(|named| is_new(named)).cloned();
+                    settled.extend(new.collect::<Vec<_>>());
+                    settled = Seen::in_order(settled);
+                }
+                Err(_) => {}
+            }
+            report(reloaded);
+            settled
         };
-        let thread = thread::Builder::new().name("dashpot-rules".to_owned()).spawn(look);
-        let thread = thread.map_err(|error| LoadError::Read { path: PathBuf::new(), error })?;
-        Ok((live, Watch { stop: Some(stop), thread: Some(thread) }))
+        let watch = Watch::start("dashpot-rules", every, settled, look, changed);
+        let watch = watch.map_err(|error| LoadError::Read { path: PathBuf::new(), error })?;
+        Ok((live, watch))
     }
 }
 
@@ -174,24 +158,6 @@ pub struct Reload {
     pub generation: u64,
     /// What is different, in words.
     pub changes: Vec<String>,
-}
-
-/// Looks for changes until it is dropped.
-#[derive(Debug)]
-#[must_use = "rules are no longer watched when this is dropped"]
-pub struct Watch {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // It panics only if `report` does, which was told to its user then.
-            let _ = thread.join();
-        }
-    }
 }
 
 /// A file, and a hash of what it said.

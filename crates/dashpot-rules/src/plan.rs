@@ -2,10 +2,11 @@
 
 use std::num::NonZeroU64;
 use std::ops::Range;
+use std::ptr;
 
 use dashpot::{
-    Check, Cost, Decision, Key, KeyBuf, MemoryStore, Policy, PolicyStatus, Reservation, Store,
-    StoreError,
+    Check, Cost, Decision, Key, KeyBuf, MemoryStore, Outcome, Policy, PolicyStatus, Reservation,
+    Store, StoreError,
 };
 use smallvec::SmallVec;
 
@@ -22,8 +23,6 @@ pub struct Plan<'r> {
     pub(crate) asks: SmallVec<[Ask<'r>; 2]>,
     /// All keys, one after another.
     keys: KeyBuf,
-    /// What costs are multiplied by.
-    times: u64,
     /// Rules that only count, and would refuse a request that lacks what this one does.
     lacking: Vec<&'r Rule>,
 }
@@ -35,12 +34,19 @@ pub(crate) struct Ask<'r> {
     pub(crate) policies: &'r Policies,
     key: Range<usize>,
     pub(crate) enforced: bool,
+    /// What its cost is multiplied by.
+    times: u64,
 }
 
 impl Ask<'_> {
-    /// Whether this is one of its policies, or a part of one.
-    fn owns(&self, policy: &Policy) -> bool {
-        self.policies.iter().any(|own| own.same_counters(policy))
+    /// Whether a decision is about it: of those that are enforced; when the store could not answer, those that go on
+    /// without.
+    fn is_decided(&self, without_store: bool) -> bool {
+        self.enforced && (!without_store || self.rule.on_store_error == OnStoreError::Local)
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::new(self.rule.cost.units().saturating_mul(self.times))
     }
 }
 
@@ -58,15 +64,15 @@ pub enum Refusal<'r> {
 }
 
 impl<'r> Plan<'r> {
+    /// Asks nothing yet.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { refusal: None, asks: SmallVec::new(), keys: KeyBuf::new(), lacking: Vec::new() }
+    }
+
     pub(crate) fn new(selection: &Selection<'r>, request: &impl Descriptor) -> Self {
         let set = selection.set;
-        let mut plan = Self {
-            refusal: None,
-            asks: SmallVec::new(),
-            keys: KeyBuf::new(),
-            times: 1,
-            lacking: Vec::new(),
-        };
+        let mut plan = Self::empty();
         let path = selection.path.as_deref().unwrap_or_else(|| request.path());
         if let Some(fact) = set.block.find(request, path) {
             plan.refusal = Some(Refusal::Blocked(fact));
@@ -105,16 +111,82 @@ impl<'r> Plan<'r> {
             let key = start..all.len();
             let enforced = rule.is_enforced(all.get(key.clone()).unwrap_or_default());
             let policies = limits.policies(selection.priority);
-            plan.asks.push(Ask { rule, policies, key, enforced });
+            plan.asks.push(Ask { rule, policies, key, enforced, times: 1 });
         }
         plan
     }
 
     /// The same for so many requests at once; 0 only looks.
     #[must_use]
-    pub const fn times(mut self, times: u64) -> Self {
-        self.times = times;
+    pub fn times(mut self, times: u64) -> Self {
+        self.asks.iter_mut().for_each(|ask| ask.times = times);
         self
+    }
+
+    /// Asks this rule, too, so many times, by a key of these values.
+    pub fn ask<V: AsRef<[u8]>>(
+        &mut self,
+        rule: &'r Rule,
+        key: impl IntoIterator<Item = V>,
+        times: u64,
+    ) {
+        let Some(tier) = rule.tiers.first() else { return };
+        let start = self.keys.as_key().as_bytes().len();
+        for value in key {
+            self.keys.push(value);
+        }
+        let all = self.keys.as_key().as_bytes();
+        let key = start..all.len();
+        let enforced = rule.is_enforced(all.get(key.clone()).unwrap_or_default());
+        self.asks.push(Ask { rule, policies: &tier.policies, key, enforced, times });
+    }
+
+    /// Asks what the other does, too: what both ask once, at the higher of their costs. Tells where among the rules that
+    /// are asked those of the other are now.
+    pub fn join(&mut self, other: &Self) -> SmallVec<[usize; 4]> {
+        self.refusal = self.refusal.or(other.refusal);
+        for rule in &other.lacking {
+            if !self.lacking.iter().any(|known| ptr::eq(*known, *rule)) {
+                self.lacking.push(rule);
+            }
+        }
+        let mut places = SmallVec::new();
+        for ask in &other.asks {
+            let key = other.key(ask);
+            let is_same =
+                |known: &Ask<'r>| ptr::eq(known.policies, ask.policies) && self.key(known) == key;
+            let known = self.asks.iter().position(is_same);
+            places.push(known.unwrap_or(self.asks.len()));
+            if let Some(known) = known.and_then(|place| self.asks.get_mut(place)) {
+                known.times = known.times.max(ask.times);
+                continue;
+            }
+            let start = self.keys.as_key().as_bytes().len();
+            self.keys.append(key);
+            let key = start..self.keys.as_key().as_bytes().len();
+            self.asks.push(Ask { key, ..ask.clone() });
+        }
+        places
+    }
+
+    /// How each rule that is asked stands, in the order of [`keys`](Self::keys): nothing for one that was not asked after
+    /// all.
+    pub fn statuses<'d>(&self, ruling: &'d Ruling<'r>) -> Vec<&'d [PolicyStatus<'r>]> {
+        let mut statuses = vec![&[] as &[PolicyStatus<'r>]; self.asks.len()];
+        for (place, decision) in &ruling.rehearsed {
+            if let Some(own) = statuses.get_mut(*place) {
+                *own = decision.statuses();
+            }
+        }
+        let mut rest = ruling.decision.as_ref().map_or(&[][..], Decision::statuses);
+        for (own, ask) in statuses.iter_mut().zip(&self.asks) {
+            if ask.is_decided(ruling.is_failed)
+                && let Some((mine, others)) = rest.split_at_checked(ask.policies.len())
+            {
+                (*own, rest) = (mine, others);
+            }
+        }
+        statuses
     }
 
     /// What each rule that is asked counts by, and its policies.
@@ -127,11 +199,12 @@ impl<'r> Plan<'r> {
         &'p self,
         ruling: &'p Ruling<'_>,
     ) -> impl Iterator<Item = (&'r Rule, Key<'p>)> {
-        let denied = |ask: &&Ask<'r>| {
-            let mut statuses = ruling.decision.iter().flat_map(Decision::denied);
-            ask.enforced && statuses.any(|status| ask.owns(status.policy()))
+        let statuses = ruling.decision.as_ref().map_or(&[][..], Decision::statuses);
+        let denied = move |(_, own): &(&Ask<'r>, Range<usize>)| {
+            statuses.get(own.clone()).is_some_and(|own| own.iter().any(is_denial))
         };
-        self.asks.iter().filter(denied).map(|ask| (ask.rule, self.key(ask)))
+        let decided = self.decided(ruling.is_failed).filter(denied);
+        decided.map(|(ask, _)| (ask.rule, self.key(ask)))
     }
 
     /// The key a rule counts by.
@@ -162,12 +235,18 @@ impl<'r> Plan<'r> {
     }
 
     fn checks_of(&self, ask: &Ask<'r>) -> impl Iterator<Item = Check<'r, '_>> + use<'r, '_> {
-        let (key, cost) = (self.key(ask), self.cost(ask));
+        let (key, cost) = (self.key(ask), ask.cost());
         ask.policies.iter().map(move |policy| Check::new(policy, key).cost(cost))
     }
 
-    fn cost(&self, ask: &Ask<'r>) -> Cost {
-        Cost::new(ask.rule.cost.units().saturating_mul(self.times))
+    /// Those that a decision is about, and which of its statuses are theirs: they come as the checks do, rule by rule.
+    fn decided(&self, without_store: bool) -> impl Iterator<Item = (&Ask<'r>, Range<usize>)> {
+        let mut start = 0;
+        self.asks.iter().filter(move |ask| ask.is_decided(without_store)).map(move |ask| {
+            let own = start..start + ask.policies.len();
+            start = own.end;
+            (ask, own)
+        })
     }
 
     /// Asks: all that are enforced pass together, or none is charged; then those that only count.
@@ -175,8 +254,9 @@ impl<'r> Plan<'r> {
     pub async fn decide<S: Store>(&self, store: &S, local: &MemoryStore) -> Ruling<'r> {
         let mut ruling = self.enforce(store, local).await;
         let mut pending = Vec::new();
-        self.rehearse(store, &ruling, |one| pending.push(one)).await;
+        let rehearsed = self.rehearse(store, &ruling, |one| pending.push(one)).await;
         ruling.pending.append(&mut pending);
+        ruling.rehearsed = rehearsed;
         ruling
     }
 
@@ -285,65 +365,35 @@ impl<'r> Plan<'r> {
     /// Draws the conclusions of the decision on these checks.
     fn conclude(&self, checks: &[Check<'r, '_>], local: bool, ruling: &mut Ruling<'r>) {
         let Some(decision) = &ruling.decision else { return };
+        let statuses = decision.statuses();
         if decision.is_allowed() {
-            // Who only looks is not counted.
-            if self.times > 0 {
-                self.count_allowed(checks, decision);
-            }
-            // Mostly there is nothing to remember.
-            if self.asks.iter().any(|ask| ask.rule.settle != Settle::Never) {
-                for check in checks {
-                    self.remember(check, decision, local, &mut ruling.pending);
+            for (ask, own) in self.decided(ruling.is_failed) {
+                // Who only looks is not counted.
+                if ask.times > 0
+                    && let Some(statuses) = statuses.get(own.clone())
+                {
+                    ask.rule.tally.allow(statuses);
+                }
+                // Mostly there is nothing to remember.
+                if ask.rule.settle != Settle::Never
+                    && let Some(checks) = checks.get(own)
+                {
+                    remember(ask.rule, checks, decision, local, &mut ruling.pending);
                 }
             }
             return;
         }
-        let denier = decision.denier().map(PolicyStatus::policy);
-        for ask in self.asks.iter().filter(|ask| ask.enforced) {
-            let mine = |policy: &Policy| ask.owns(policy);
-            if decision.denied().any(|status| mine(status.policy())) {
+        let denier = decision.denier();
+        for (ask, own) in self.decided(ruling.is_failed) {
+            let own = statuses.get(own).unwrap_or_default();
+            if own.iter().any(is_denial) {
                 ask.rule.tally.deny();
             }
             // A denial is one, whatever policy the store says it is about.
-            if ruling.refusal.is_none() || denier.is_some_and(mine) {
+            let is_mine = |denier: &PolicyStatus<'_>| own.iter().any(|one| ptr::eq(one, denier));
+            if ruling.refusal.is_none() || denier.is_some_and(is_mine) {
                 ruling.refusal = Some(Refusal::Limited(ask.rule));
             }
-        }
-    }
-
-    /// Counts for each rule that it let pass: statuses come as the checks do, rule by rule.
-    fn count_allowed(&self, checks: &[Check<'r, '_>], decision: &Decision<'_>) {
-        let mut rest = decision.statuses();
-        let mut checks = checks.iter().peekable();
-        for ask in self.asks.iter().filter(|ask| ask.enforced) {
-            let mut own = 0;
-            while own < ask.policies.len()
-                && checks.next_if(|check| ask.owns(check.policy)).is_some()
-            {
-                own += 1;
-            }
-            let Some((mine, others)) = rest.split_at_checked(own) else { return };
-            if own > 0 {
-                ask.rule.tally.allow(mine);
-            }
-            rest = others;
-        }
-    }
-
-    /// Notes what is to be settled later.
-    fn remember(
-        &self,
-        check: &Check<'r, '_>,
-        decision: &Decision<'_>,
-        local: bool,
-        pending: &mut Vec<Pending<'r>>,
-    ) {
-        let owner = self.asks.iter().find(|ask| ask.owns(check.policy));
-        if let Some(Ask { rule, .. }) = owner
-            && *rule.settle() != Settle::Never
-            && let Some(reservation) = check.reservation(decision)
-        {
-            pending.push(Pending { reservation, rule, local });
         }
     }
 
@@ -364,7 +414,7 @@ impl<'r> Plan<'r> {
             wholes.extend(ask.policies.iter());
             let key = self.key(ask);
             let parts = ask.policies.part(instances).iter();
-            checks.extend(parts.map(|part| Check::new(part, key).cost(self.cost(ask))));
+            checks.extend(parts.map(|part| Check::new(part, key).cost(ask.cost())));
         }
         if checks.is_empty() {
             return;
@@ -383,41 +433,64 @@ impl<'r> Plan<'r> {
 
     /// Asks the rules that only count: the second half of [`decide`](Self::decide). They are charged
     /// if everything enforced passed and they do; what of that is to be settled is handed over as it is
-    /// taken, so that it is known of if nobody waits for the rest.
+    /// taken, so that it is known of if nobody waits for the rest. Tells how each stands, by its place among those
+    /// that are asked.
     pub async fn rehearse<S: Store>(
         &self,
         store: &S,
         ruling: &Ruling<'r>,
         mut hand_over: impl FnMut(Pending<'r>),
-    ) {
+    ) -> Vec<(usize, Decision<'r>)> {
+        let mut rehearsed = Vec::new();
         // A store that did not answer would take its time again.
         if ruling.refusal.is_some() || ruling.is_failed {
-            return;
+            return rehearsed;
         }
         for rule in &self.lacking {
             rule.tally.would_deny();
         }
-        for ask in self.asks.iter().filter(|ask| !ask.enforced) {
+        for (place, ask) in self.asks.iter().enumerate().filter(|(_, ask)| !ask.enforced) {
             let checks: SmallVec<[Check<'r, '_>; 4]> = self.checks_of(ask).collect();
-            match store.decide(&checks).await {
-                Ok(decision) if decision.is_allowed() => {
-                    if self.times > 0 {
-                        ask.rule.tally.allow(decision.statuses());
-                    }
-                    let mut pending = Vec::new();
-                    for check in &checks {
-                        self.remember(check, &decision, false, &mut pending);
-                    }
-                    pending.into_iter().for_each(&mut hand_over);
-                }
-                Ok(_) => ask.rule.tally.would_deny(),
+            let decision = match store.decide(&checks).await {
+                Ok(decision) => decision,
                 Err(error) => {
                     tracing::debug!(%error, "the store did not answer");
                     break;
                 }
+            };
+            if !decision.is_allowed() {
+                ask.rule.tally.would_deny();
+            } else {
+                if ask.times > 0 {
+                    ask.rule.tally.allow(decision.statuses());
+                }
+                let mut pending = Vec::new();
+                remember(ask.rule, &checks, &decision, false, &mut pending);
+                pending.into_iter().for_each(&mut hand_over);
             }
+            rehearsed.push((place, decision));
         }
+        rehearsed
     }
+}
+
+fn is_denial(status: &PolicyStatus<'_>) -> bool {
+    status.outcome() == Outcome::Deny
+}
+
+/// Notes what a rule is to settle later.
+fn remember<'r>(
+    rule: &'r Rule,
+    checks: &[Check<'r, '_>],
+    decision: &Decision<'_>,
+    local: bool,
+    pending: &mut Vec<Pending<'r>>,
+) {
+    if rule.settle == Settle::Never {
+        return;
+    }
+    let taken = checks.iter().filter_map(|check| check.reservation(decision));
+    pending.extend(taken.map(|reservation| Pending { reservation, rule, local }));
 }
 
 /// What came of a request.
@@ -427,6 +500,8 @@ pub struct Ruling<'r> {
     refusal: Option<Refusal<'r>>,
     decision: Option<Decision<'r>>,
     pending: Vec<Pending<'r>>,
+    /// What the store said about rules that only count, by their places.
+    rehearsed: Vec<(usize, Decision<'r>)>,
     /// Whether the store could not answer.
     is_failed: bool,
 }

@@ -116,6 +116,33 @@ impl Tier {
 }
 
 impl Rule {
+    /// A rule that no request matches by itself: for limits that something else than a rule file finds. `tally` goes on
+    /// with what was counted about it.
+    #[must_use]
+    pub fn detached(
+        name: impl Into<String>,
+        policy: Policy,
+        shadow: bool,
+        on_store_error: OnStoreError,
+        tally: Arc<Tally>,
+    ) -> Self {
+        let policies = Policies::from_iter([policy]);
+        Self {
+            name: name.into(),
+            condition: Condition::default(),
+            by: Vec::new(),
+            needs_body: false,
+            tiers: vec![Tier { name: None, policies, limits: Vec::new(), weighted: Vec::new() }],
+            cost: Cost::ONE,
+            settle: Settle::Never,
+            enforced: if shadow { Enforced::Never } else { Enforced::Always },
+            on_store_error,
+            absent: Absent::Share,
+            on_deny: None,
+            tally,
+        }
+    }
+
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{AddrParseError, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -90,12 +91,31 @@ pub struct MemorySettings {
     pub state_file: Option<PathBuf>,
 }
 
+/// Where to listen, if at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// Here.
+    At(SocketAddr),
+    /// Nowhere: written `off`.
+    Off,
+}
+
+impl FromStr for Listen {
+    type Err = AddrParseError;
+
+    fn from_str(text: &str) -> Result<Self, AddrParseError> {
+        if text == "off" { Ok(Self::Off) } else { text.parse().map(Self::At) }
+    }
+}
+
 /// How the service listens: what `[serve]` says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServeSettings {
     /// Where.
     pub listen: Option<SocketAddr>,
+    /// Where for gRPC.
+    pub grpc_listen: Option<Listen>,
     /// The file with the certificate, if HTTPS is served.
     pub tls_certificate: Option<PathBuf>,
     /// The file with its private key.

@@ -115,6 +115,12 @@ impl KeyBuf {
         self
     }
 
+    /// Appends the values of another key.
+    pub fn append(&mut self, key: Key<'_>) -> &mut Self {
+        self.0.extend_from_slice(key.as_bytes());
+        self
+    }
+
     /// Forgets the values, keeps the room.
     pub fn clear(&mut self) {
         self.0.clear();
