@@ -76,7 +76,7 @@ pub use explain::{ExplainedFact, ExplainedRule, Explanation, key_values};
 pub use fact::{Fact, ParseFactError};
 pub use identity::{Identity, KeyHolder, Keys, Trust};
 pub use live::{LiveRules, Reload};
-pub use plan::{Pending, Plan, Refusal, Ruling};
+pub use plan::{Asked, Pending, Plan, Refusal, Ruling};
 pub use problem::{Problem, RuleErrors, Severity};
 pub use rule::{Absent, OnStoreError, Rule, Settle};
 pub use schema::schema;

@@ -141,16 +141,28 @@ impl<'r> Plan<'r> {
         self.asks.push(Ask { rule, policies: &tier.policies, key, enforced, times });
     }
 
+    /// How many rules are asked.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.asks.len()
+    }
+
+    /// Whether nothing is asked.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.asks.is_empty()
+    }
+
     /// Asks what the other does, too: what both ask once, at the higher of their costs. Tells where among the rules that
     /// are asked those of the other are now.
-    pub fn join(&mut self, other: &Self) -> SmallVec<[usize; 4]> {
+    pub fn join(&mut self, other: &Self) -> Vec<usize> {
         self.refusal = self.refusal.or(other.refusal);
         for rule in &other.lacking {
             if !self.lacking.iter().any(|known| ptr::eq(*known, *rule)) {
                 self.lacking.push(rule);
             }
         }
-        let mut places = SmallVec::new();
+        let mut places = Vec::new();
         for ask in &other.asks {
             let key = other.key(ask);
             let is_same =
@@ -169,24 +181,23 @@ impl<'r> Plan<'r> {
         places
     }
 
-    /// How each rule that is asked stands, in the order of [`keys`](Self::keys): nothing for one that was not asked after
-    /// all.
-    pub fn statuses<'d>(&self, ruling: &'d Ruling<'r>) -> Vec<&'d [PolicyStatus<'r>]> {
-        let mut statuses = vec![&[] as &[PolicyStatus<'r>]; self.asks.len()];
-        for (place, decision) in &ruling.rehearsed {
-            if let Some(own) = statuses.get_mut(*place) {
-                *own = decision.statuses();
-            }
-        }
+    /// What came of each rule that is asked, in the order of [`keys`](Self::keys).
+    pub fn asked<'d>(&self, ruling: &'d Ruling<'r>) -> Vec<Asked<'d, 'r>> {
         let mut rest = ruling.decision.as_ref().map_or(&[][..], Decision::statuses);
-        for (own, ask) in statuses.iter_mut().zip(&self.asks) {
+        let rehearsed = |place: usize| {
+            let own = ruling.rehearsed.iter().find(|(known, _)| *known == place);
+            own.map_or(&[][..], |(_, decision)| decision.statuses())
+        };
+        let asked = self.asks.iter().enumerate().map(|(place, ask)| {
+            let mut statuses = rehearsed(place);
             if ask.is_decided(ruling.is_failed)
                 && let Some((mine, others)) = rest.split_at_checked(ask.policies.len())
             {
-                (*own, rest) = (mine, others);
+                (statuses, rest) = (mine, others);
             }
-        }
-        statuses
+            Asked { rule: ask.rule, enforced: ask.enforced, statuses }
+        });
+        asked.collect()
     }
 
     /// What each rule that is asked counts by, and its policies.
@@ -491,6 +502,17 @@ fn remember<'r>(
     }
     let taken = checks.iter().filter_map(|check| check.reservation(decision));
     pending.extend(taken.map(|reservation| Pending { reservation, rule, local }));
+}
+
+/// What came of one rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'d, 'r> {
+    /// The rule.
+    pub rule: &'r Rule,
+    /// Whether it is enforced, or only counts.
+    pub enforced: bool,
+    /// How its policies stand; nothing if it was not asked after all.
+    pub statuses: &'d [PolicyStatus<'r>],
 }
 
 /// What came of a request.

@@ -2,6 +2,7 @@
 
 pub(crate) mod api;
 mod connection;
+mod envoy;
 mod limits;
 mod listen;
 mod log;
@@ -9,29 +10,34 @@ mod metrics;
 mod outstanding;
 mod question;
 mod reservation;
+mod scarcest;
 mod secret;
 mod service;
 mod settings;
 mod store;
+mod streams;
 mod text;
 mod tls;
 mod top;
 mod wrong;
 
+use std::future::pending;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpSocket};
+use dashpot_rules::Listen;
+use tokio::net::TcpSocket;
 use tokio::runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{interval, sleep};
 use tracing::{error, info, warn};
 
 use crate::Exit;
-use listen::Workers;
+use connection::Protocol;
+use listen::{Listening, Workers};
 use outstanding::Outstanding;
 use secret::Secret;
 use service::{Parts, Service, Shared};
@@ -74,12 +80,17 @@ async fn serve(args: &Args) -> Result<(), Failure> {
         }
     })?;
     let set = rules.current();
-    let (listen, tls) = (args.listen(&set), args.tls(&set)?);
+    let envoy = args.envoy(&set)?;
+    let tls = args.tls(&set)?;
     // First, so that nothing is changed on disk if somebody else serves here.
-    let listener = bind(listen).map_err(|error| {
-        Failure::usage(format!("cannot listen on {listen}: {error}; choose another with --listen"))
-    })?;
-    let address = listener.local_addr().unwrap_or(listen);
+    let http = bind(args.listen(&set), Protocol::Http, "choose another with --listen")?;
+    let grpc = match args.grpc_listen(&set) {
+        Listen::At(address) => {
+            let fix = "choose another with --grpc-listen, or do without: --grpc-listen off";
+            Some(bind(address, Protocol::Grpc, fix)?)
+        }
+        Listen::Off => None,
+    };
     let (store, kept) = args.store(&set)?;
     let admin_token = args.admin_token(&set)?;
     let service = Arc::new(Service::new(Parts {
@@ -88,6 +99,7 @@ async fn serve(args: &Args) -> Result<(), Failure> {
         admin_token,
         rules,
         file,
+        envoy,
         store,
         once: args.once()?,
         outstanding: Outstanding::new(args.reservation_ttl),
@@ -96,24 +108,32 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     }));
     let _ = told.set(Arc::downgrade(&service));
     service.warn_of_permits();
+    service.warn_of_envoy();
+    let reading = service.clone();
+    let envoy_watch = service.envoy.watch(move || drop(reading.reload_envoy()));
+    let envoy_watch = envoy_watch.map_err(|error| Failure::usage(error.to_string()))?;
     let workers = Workers::start(&service, args.max_connections)
         .map_err(|error| Failure::usage(format!("cannot start threads: {error}")))?;
     let mut signals = Signals::new().map_err(|error| Failure::usage(error.to_string()))?;
-    greet(&service, address, tls.is_some());
+    service.grpc.start().await;
+    greet(&service, &http, grpc.as_ref(), tls.is_some());
+    let accept = || accept(&service, &workers, &http, grpc.as_ref(), tls.as_ref());
     tokio::select! {
-        () = workers.accept(&service, &listener, tls.as_ref()) => {}
+        () = accept() => {}
         () = housekeep(&service, &workers) => {}
         () = signals.obey(&service, tls.as_ref()) => {}
     }
     // Those who ask whether to send requests hear it before the door is shut.
     service.stop();
+    service.grpc.stop().await;
     info!("stopping");
     let is_urgent = tokio::select! {
         () = sleep(args.drain_delay) => false,
-        () = workers.accept(&service, &listener, tls.as_ref()) => false,
+        () = accept() => false,
         () = signals.end() => true,
     };
-    drop(listener);
+    drop((http, grpc));
+    service.grpc.hang_up().await;
     let patience = if is_urgent { Duration::ZERO } else { args.drain_timeout };
     let is_urgent = tokio::select! {
         () = workers.drain(patience) => is_urgent,
@@ -122,7 +142,7 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     if is_urgent {
         warn!("told twice, so nobody was waited for");
     }
-    drop(watch);
+    drop((watch, envoy_watch));
     if let Some(kept) = kept {
         kept.keeper.close().map_err(|error| Failure::usage(error.to_string()))?;
         info!("counts are saved");
@@ -131,17 +151,42 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Listens, with room for many who come at once.
-fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // What a process before this one left half closed is not in the way.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(4096)
+/// Listens, with room for many who come at once. `fix` is what to do if that cannot be.
+fn bind(address: SocketAddr, protocol: Protocol, fix: &str) -> Result<Listening, Failure> {
+    let listen = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        // What a process before this one left half closed is not in the way.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(4096)
+    };
+    let wrong = |error: std::io::Error| {
+        Failure::usage(format!("cannot listen on {address}: {error}; {fix}"))
+    };
+    let listener = listen().map_err(wrong)?;
+    let address = listener.local_addr().map_err(wrong)?;
+    Ok(Listening { listener, address, protocol })
+}
+
+/// Accepts connections at every door, for ever.
+async fn accept(
+    service: &Shared,
+    workers: &Workers,
+    http: &Listening,
+    grpc: Option<&Listening>,
+    tls: Option<&Tls>,
+) {
+    let grpc = async {
+        match grpc {
+            Some(grpc) => workers.accept(service, grpc, tls).await,
+            None => pending().await,
+        }
+    };
+    tokio::join!(workers.accept(service, http, tls), grpc);
 }
 
 /// Says where it listens, and what to try.
-fn greet(service: &Service, address: SocketAddr, is_secure: bool) {
+fn greet(service: &Service, http: &Listening, grpc: Option<&Listening>, is_secure: bool) {
     let scheme = if is_secure { "https" } else { "http" };
     let rules = service.rules.current().rules().len();
     let words = match rules {
@@ -153,16 +198,17 @@ fn greet(service: &Service, address: SocketAddr, is_secure: bool) {
         AnyStore::Memory(_) => "in memory",
         AnyStore::Redis(_) => "on Redis",
     };
-    let base = format!("{scheme}://{address}");
+    let base = format!("{scheme}://{}", http.address);
+    let grpc = grpc.map_or(String::new(), |grpc| format!("gRPC on {}\n", grpc.address));
     let text = format!(
-        "dashpot {}, {store}, {words}\nlistening on {base}\n\n  curl -i {base}/v1/check -d \
+        "dashpot {}, {store}, {words}\nlistening on {base}\n{grpc}\n  curl -i {base}/v1/check -d \
          '{{\"key\":\"alice\",\"limit\":\"10/s\"}}'\n\n",
         env!("CARGO_PKG_VERSION"),
     );
     // Whoever started it may not read it.
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    if !address.ip().is_loopback() && service.admin_token.is_none() {
+    if !http.address.ip().is_loopback() && service.admin_token.is_none() {
         info!("there is no admin token: /v1/keys and /v1/rules answer to this machine only");
     }
 }
@@ -202,7 +248,11 @@ impl Signals {
                 _ = self.hang_up.recv() => {
                     let reading = service.clone();
                     // It tells itself what came of it.
-                    let _ = tokio::task::spawn_blocking(move || drop(reading.reload())).await;
+                    let read = move || {
+                        drop(reading.reload());
+                        drop(reading.reload_envoy());
+                    };
+                    let _ = tokio::task::spawn_blocking(read).await;
                     match tls.map(Tls::reload) {
                         Some(Err(wrong)) => error!("the last good certificate stays: {wrong}"),
                         Some(Ok(())) => info!("the certificate was read again"),

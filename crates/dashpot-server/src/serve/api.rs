@@ -3,6 +3,7 @@
 
 pub(crate) mod admin;
 pub(crate) mod check;
+pub(crate) mod envoy;
 pub(crate) mod forward_auth;
 pub(crate) mod health;
 pub(crate) mod keys;
@@ -80,6 +81,8 @@ pub(crate) const ROUTES: &[Route] = &[
     health::METRICS,
     health::INDEX,
     openapi::ROUTE,
+    envoy::JSON,
+    envoy::HEALTHCHECK,
 ];
 
 /// Answers a request. Tells by which door it came in.

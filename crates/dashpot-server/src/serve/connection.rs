@@ -19,8 +19,8 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
-use crate::serve::api;
 use crate::serve::service::Shared;
+use crate::serve::{api, streams};
 
 /// How long a caller may take to say what it wants, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -41,6 +41,15 @@ const HEAD_MAX: usize = 64 * 1024;
 pub(crate) struct Worker {
     pub(crate) service: Shared,
     pub(crate) number: usize,
+}
+
+/// What callers speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// HTTP/1.
+    Http,
+    /// gRPC, over HTTP/2.
+    Grpc,
 }
 
 /// What a connection is doing, and since when. Timers for each request would take longer than the request.
@@ -105,13 +114,14 @@ impl Progress {
 pub(crate) async fn serve(
     worker: Arc<Worker>,
     stream: TcpStream,
-    peer: SocketAddr,
+    caller: (SocketAddr, Protocol),
     tls: Option<TlsAcceptor>,
     mut stopping: watch::Receiver<bool>,
 ) {
+    let (peer, _) = caller;
     // An answer is one packet; to wait for more would only delay it.
     let _ = stream.set_nodelay(true);
-    let Some(tls) = tls else { return converse(worker, stream, peer, stopping).await };
+    let Some(tls) = tls else { return converse(worker, stream, caller, stopping).await };
     // In boxes, since a connection without TLS has no need of their room.
     let greeted = Box::pin(timeout(BODY_PATIENCE, tls.accept(stream)));
     let greeted = tokio::select! {
@@ -119,7 +129,7 @@ pub(crate) async fn serve(
         _ = stopping.wait_for(|stopping| *stopping) => return,
     };
     match greeted {
-        Ok(Ok(stream)) => Box::pin(converse(worker, stream, peer, stopping)).await,
+        Ok(Ok(stream)) => Box::pin(converse(worker, stream, caller, stopping)).await,
         Ok(Err(error)) => debug!(%peer, %error, "no TLS"),
         Err(_) => debug!(%peer, "no TLS in time"),
     }
@@ -128,9 +138,13 @@ pub(crate) async fn serve(
 async fn converse(
     worker: Arc<Worker>,
     mut stream: impl AsyncRead + AsyncWrite + Unpin + Send,
-    peer: SocketAddr,
+    (peer, protocol): (SocketAddr, Protocol),
     stopping: watch::Receiver<bool>,
 ) {
+    if protocol == Protocol::Grpc {
+        // In a box, since a connection without has no need of its room.
+        return Box::pin(streams::serve(worker, stream, peer, stopping)).await;
+    }
     let progress = Arc::new(Progress::new());
     let is_unread = exchange(worker, &mut stream, peer, stopping, &progress).await;
     // To close while something is unread takes back what was answered. So it is read, within reason.

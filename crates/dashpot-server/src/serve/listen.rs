@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
 use tracing::warn;
 
-use crate::serve::connection::{self, Worker};
+use crate::serve::connection::{self, Protocol, Worker};
 use crate::serve::service::Shared;
 use crate::serve::tls::Tls;
 
@@ -26,6 +26,7 @@ use crate::serve::tls::Tls;
 struct Arrival {
     stream: PlainStream,
     peer: SocketAddr,
+    protocol: Protocol,
     tls: Option<TlsAcceptor>,
     /// One of the connections there may be.
     place: OwnedSemaphorePermit,
@@ -37,6 +38,13 @@ struct Thread {
     /// How many connections it keeps.
     live: Arc<AtomicUsize>,
     handle: JoinHandle<()>,
+}
+
+/// Where callers come in, and what they speak there.
+pub(crate) struct Listening {
+    pub(crate) listener: TcpListener,
+    pub(crate) address: SocketAddr,
+    pub(crate) protocol: Protocol,
 }
 
 /// The threads that serve.
@@ -66,7 +74,8 @@ impl Workers {
     }
 
     /// Accepts connections, for ever. At the limit, callers wait until others have left.
-    pub(crate) async fn accept(&self, service: &Shared, listener: &TcpListener, tls: Option<&Tls>) {
+    pub(crate) async fn accept(&self, service: &Shared, door: &Listening, tls: Option<&Tls>) {
+        let Listening { listener, protocol, .. } = door;
         loop {
             // It is never closed.
             let Ok(place) = self.places.clone().acquire_owned().await else { return };
@@ -75,7 +84,8 @@ impl Workers {
                     service.counters.connections.fetch_add(1, Ordering::Relaxed);
                     // It is taken off this thread's runtime, and put on another's.
                     let Ok(stream) = stream.into_std() else { continue };
-                    self.hand_over(Arrival { stream, peer, tls: tls.map(Tls::acceptor), place });
+                    let tls = tls.map(|tls| tls.acceptor(*protocol));
+                    self.hand_over(Arrival { stream, peer, protocol: *protocol, tls, place });
                 }
                 Err(error) => {
                     // Too many open files, say; or a caller that gave up. Neither is worth ending for.
@@ -128,12 +138,12 @@ async fn keep(
     live: Arc<AtomicUsize>,
     stopping: watch::Receiver<bool>,
 ) {
-    while let Some(Arrival { stream, peer, tls, place }) = arriving.recv().await {
+    while let Some(Arrival { stream, peer, protocol, tls, place }) = arriving.recv().await {
         let leaving = Leaving { live: live.clone(), _place: place };
         let Ok(stream) = TcpStream::from_std(stream) else { continue };
         let (worker, stopping) = (worker.clone(), stopping.clone());
         tokio::spawn(async move {
-            connection::serve(worker, stream, peer, tls, stopping).await;
+            connection::serve(worker, stream, (peer, protocol), tls, stopping).await;
             drop(leaving);
         });
     }

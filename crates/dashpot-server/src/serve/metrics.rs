@@ -19,6 +19,8 @@ use crate::serve::store::AnyStore;
 
 /// What the rules that are made up on the spot are called. No rule of a file can be called so.
 const AD_HOC: &str = "(ad-hoc)";
+/// What those are called that come with a request of Envoy's.
+pub(crate) const OVERRIDE: &str = "(override)";
 
 /// Ways in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,18 +28,21 @@ pub(crate) enum Door {
     Check,
     Settle,
     ForwardAuth,
+    Envoy,
     Admin,
     Other,
 }
 
 impl Door {
-    const ALL: [Self; 5] = [Self::Check, Self::Settle, Self::ForwardAuth, Self::Admin, Self::Other];
+    const ALL: [Self; 6] =
+        [Self::Check, Self::Settle, Self::ForwardAuth, Self::Envoy, Self::Admin, Self::Other];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Check => "check",
             Self::Settle => "settle",
             Self::ForwardAuth => "forward-auth",
+            Self::Envoy => "envoy",
             Self::Admin => "admin",
             Self::Other => "other",
         }
@@ -85,6 +90,8 @@ impl Answered {
 pub(crate) struct Counters {
     /// Limits that were made up on the spot.
     pub(crate) ad_hoc: Tally,
+    /// Limits that came with a request of Envoy's.
+    pub(crate) overrides: Arc<Tally>,
     pub(crate) reloads: AtomicU64,
     pub(crate) failed_reloads: AtomicU64,
     pub(crate) connections: AtomicU64,
@@ -171,11 +178,12 @@ impl Out<'_> {
     }
 
     fn rules(&mut self, service: &Service) -> FmtResult {
-        let rules = service.rules.current();
+        let (rules, envoy) = (service.rules.current(), service.envoy.current());
+        let others = [(AD_HOC, &service.counters.ad_hoc), (OVERRIDE, &*service.counters.overrides)];
         for (name, help, value) in RULE_COUNTS {
             let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
             let tallies = rules.rules().iter().map(|rule: &Rule| (rule.name(), rule.tally()));
-            for (rule, tally) in tallies.chain([(AD_HOC, &service.counters.ad_hoc)]) {
+            for (rule, tally) in tallies.chain(envoy.tallies()).chain(others) {
                 let labels = [("rule", rule)];
                 let mut one = metric.encode_family(&labels)?;
                 one.encode_counter::<NoLabelSet, u64, u64>(&value(tally), None)?;

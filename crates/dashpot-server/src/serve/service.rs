@@ -11,6 +11,7 @@ use dashpot::{
 use dashpot_rules::{LiveRules, LoadError, Plan, Reload, Ruling, Trust};
 use tracing::{debug, error, info, warn};
 
+use crate::serve::envoy::{LiveLimits, Others, Problems};
 use crate::serve::limits::Limits;
 use crate::serve::metrics::{Answered, Counters};
 use crate::serve::outstanding::Outstanding;
@@ -24,6 +25,10 @@ pub(crate) struct Service {
     pub(crate) rules: LiveRules,
     /// The file they are read from.
     pub(crate) file: Option<PathBuf>,
+    /// What Envoy's rate limit service is told by.
+    pub(crate) envoy: LiveLimits,
+    /// Health checking and reflection.
+    pub(crate) grpc: Others,
     pub(crate) store: AnyStore,
     /// Counts while the store does not answer.
     pub(crate) local: MemoryStore,
@@ -42,6 +47,8 @@ pub(crate) struct Service {
     pub(crate) top: Top,
     /// So many denials are logged.
     denial_log: Limiter,
+    /// So many questions about nothing.
+    unknown_log: Limiter,
     stopping: AtomicBool,
 }
 
@@ -49,6 +56,7 @@ pub(crate) struct Service {
 pub(crate) struct Parts {
     pub(crate) rules: LiveRules,
     pub(crate) file: Option<PathBuf>,
+    pub(crate) envoy: LiveLimits,
     pub(crate) store: AnyStore,
     pub(crate) secret: Secret,
     pub(crate) local: MemoryStore,
@@ -67,6 +75,8 @@ impl Service {
             once: parts.once,
             rules: parts.rules,
             file: parts.file,
+            envoy: parts.envoy,
+            grpc: Others::new(),
             store: parts.store,
             local: parts.local,
             outstanding: parts.outstanding,
@@ -77,6 +87,7 @@ impl Service {
             answered: (0..parts.workers).map(|_| Answered::default()).collect(),
             top: Top::new(),
             denial_log: Limiter::new(Quota::per_second(10)),
+            unknown_log: Limiter::new(Quota::per_minute(1)),
             stopping: AtomicBool::new(false),
         }
     }
@@ -88,6 +99,22 @@ impl Service {
 
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Asks the store, at once if it can.
+    pub(crate) async fn decide<'r>(&self, plan: &Plan<'r>) -> Ruling<'r> {
+        let mut ruling = Ruling::default();
+        if !plan.decide_at_once(&self.store, &self.local, &mut ruling) {
+            ruling = plan.decide(&self.store, &self.local).await;
+        }
+        ruling
+    }
+
+    /// Logs, now and then, that somebody asks about what nothing limits.
+    pub(crate) fn note_unknown(&self, domain: &str) {
+        if self.unknown_log.check("").is_allowed() {
+            warn!(domain, "nothing limits this domain: it is in no YAML, and there are no rules");
+        }
     }
 
     /// Counts and logs who was denied by rules.
@@ -133,6 +160,31 @@ impl Service {
                 self.counters.failed_reloads.fetch_add(1, Ordering::Relaxed);
                 error!("the rules cannot be read, and the last good ones stay: {error}");
             }
+        }
+    }
+
+    /// Reads envoyproxy/ratelimit's YAML again.
+    pub(crate) fn reload_envoy(&self) -> Result<(), Problems> {
+        let reloaded = self.envoy.reload();
+        match &reloaded {
+            Ok(()) if self.envoy.place().is_some() => {
+                self.counters.reloads.fetch_add(1, Ordering::Relaxed);
+                info!("the YAML was read again");
+                self.warn_of_envoy();
+            }
+            Ok(()) => {}
+            Err(problems) => {
+                self.counters.failed_reloads.fetch_add(1, Ordering::Relaxed);
+                error!("the YAML cannot be read, and the last good one stays: {problems}");
+            }
+        }
+        reloaded
+    }
+
+    /// Some of the YAML may be meant to do what it does not.
+    pub(crate) fn warn_of_envoy(&self) {
+        for advice in &self.envoy.current().advice {
+            warn!("{advice}");
         }
     }
 

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use dashpot::{MemoryStore, Policy, Quota, StateKeeper, Window};
+use dashpot::{Algorithm, MemoryStore, Policy, Quota, StateKeeper, Window};
 use dashpot_redis::RedisStore;
-use dashpot_rules::{LiveRules, LoadError, Reload, RuleSet, Watch};
+use dashpot_rules::{Listen, LiveRules, LoadError, Reload, RuleSet, Watch};
 use tracing::{error, warn};
 use tracing_subscriber::filter::LevelFilter;
 
+use crate::serve::envoy::{LiveLimits, Terms};
 use crate::serve::log::Format;
 use crate::serve::store::AnyStore;
 use crate::serve::tls::Tls;
@@ -22,6 +23,7 @@ use crate::{Exit, limit};
 /// The rule file that is used if there is one and nobody says another.
 const USUAL_FILE: &str = "dashpot.toml";
 
+const USUAL_GRPC_PORT: u16 = 8081;
 const USUAL_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
 /// Answer whoever asks whether something may be done now.
@@ -32,6 +34,7 @@ Examples:
   dashpot serve --config dashpot.toml
   dashpot serve --listen 0.0.0.0:8080 --admin-token-file /run/secrets/dashpot
   dashpot serve --store redis://127.0.0.1:6379
+  dashpot serve --envoy-config config/
 
 It counts in memory unless told otherwise, reads ./dashpot.toml if there is one, and again when it changes or on
 SIGHUP. On SIGTERM it first says so at /readyz, then stops accepting, ends what is under way, and saves its
@@ -40,6 +43,22 @@ pub(crate) struct Args {
     /// Where to listen; 127.0.0.1:8080 if the file does not say. 0.0.0.0:8080 is for everybody
     #[arg(long, env = "DASHPOT_LISTEN")]
     listen: Option<SocketAddr>,
+
+    /// Where to listen for gRPC, or `off`; 127.0.0.1:8081 if the file does not say
+    #[arg(long, env = "DASHPOT_GRPC_LISTEN", value_name = "ADDRESS")]
+    grpc_listen: Option<Listen>,
+
+    /// envoyproxy/ratelimit's YAML: a directory of *.yaml, or a file
+    #[arg(long, env = "DASHPOT_ENVOY_CONFIG", value_name = "DIR")]
+    envoy_config: Option<PathBuf>,
+
+    /// How its limits are counted: fixed-window, sliding-window, sliding-log, token-bucket or leaky-bucket
+    #[arg(long, env = "DASHPOT_ENVOY_ALGORITHM", default_value = "fixed-window", value_parser = rate)]
+    envoy_algorithm: Algorithm,
+
+    /// Count each descriptor for itself, and what is denied as well, as envoyproxy/ratelimit does
+    #[arg(long, env = "DASHPOT_ENVOY_COUNT_DENIED")]
+    envoy_count_denied: bool,
 
     /// The rule file, or a directory of them; ./dashpot.toml if there is one
     #[arg(long, env = "DASHPOT_CONFIG")]
@@ -107,6 +126,15 @@ pub(crate) struct Args {
     pub(crate) log_level: LevelFilter,
 }
 
+/// An algorithm that needs nobody to say when something is over.
+fn rate(text: &str) -> Result<Algorithm, String> {
+    match text.parse() {
+        Ok(Algorithm::Concurrency) => Err("Envoy does not say when a request is over".to_owned()),
+        Ok(algorithm) => Ok(algorithm),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// Why it does not serve.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -145,6 +173,22 @@ impl Args {
 
     pub(crate) fn listen(&self, rules: &RuleSet) -> SocketAddr {
         self.listen.or(rules.serve().listen).unwrap_or(USUAL_ADDRESS)
+    }
+
+    pub(crate) fn grpc_listen(&self, rules: &RuleSet) -> Listen {
+        let usual = Listen::At(SocketAddr::new(USUAL_ADDRESS.ip(), USUAL_GRPC_PORT));
+        self.grpc_listen.or(rules.serve().grpc_listen).unwrap_or(usual)
+    }
+
+    /// envoyproxy/ratelimit's YAML, if there is any, and how its limits are counted.
+    pub(crate) fn envoy(&self, rules: &RuleSet) -> Result<LiveLimits, Failure> {
+        let terms = Terms {
+            algorithm: self.envoy_algorithm,
+            on_store_error: rules.store().on_error,
+            on_redis: !self.urls(rules).is_empty(),
+        };
+        LiveLimits::load(self.envoy_config.clone(), terms, self.envoy_count_denied)
+            .map_err(|problems| Failure::usage(problems.to_string()))
     }
 
     pub(crate) fn threads(&self) -> usize {

@@ -1,4 +1,4 @@
-//! HTTPS.
+//! TLS.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,33 +10,47 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
+use crate::serve::connection::Protocol;
+
 /// A certificate and its key, which may be replaced while they are used.
 #[derive(Debug)]
 pub(crate) struct Tls {
     certificate: PathBuf,
     key: PathBuf,
-    config: RwLock<Arc<ServerConfig>>,
+    config: RwLock<Configs>,
+}
+
+/// What is served by, for each protocol.
+#[derive(Debug)]
+struct Configs {
+    http: Arc<ServerConfig>,
+    grpc: Arc<ServerConfig>,
 }
 
 impl Tls {
     /// Reads them.
     pub(crate) fn load(certificate: &Path, key: &Path) -> Result<Self, String> {
-        let config = RwLock::new(Arc::new(read(certificate, key)?));
+        let config = RwLock::new(read(certificate, key)?);
         Ok(Self { certificate: certificate.to_owned(), key: key.to_owned(), config })
     }
 
     /// Reads them again; if they are wrong, the last good ones stay.
     pub(crate) fn reload(&self) -> Result<(), String> {
-        *self.config.write() = Arc::new(read(&self.certificate, &self.key)?);
+        *self.config.write() = read(&self.certificate, &self.key)?;
         Ok(())
     }
 
-    pub(crate) fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(self.config.read().clone())
+    pub(crate) fn acceptor(&self, protocol: Protocol) -> TlsAcceptor {
+        let configs = self.config.read();
+        let config = match protocol {
+            Protocol::Http => &configs.http,
+            Protocol::Grpc => &configs.grpc,
+        };
+        TlsAcceptor::from(config.clone())
     }
 }
 
-fn read(certificate: &Path, key: &Path) -> Result<ServerConfig, String> {
+fn read(certificate: &Path, key: &Path) -> Result<Configs, String> {
     let wrong = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let chain = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
@@ -45,12 +59,14 @@ fn read(certificate: &Path, key: &Path) -> Result<ServerConfig, String> {
         return Err(wrong(certificate, &"there is no certificate in it (PEM)"));
     }
     let private = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
-    let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+    let mut http = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .with_no_client_auth()
         .with_single_cert(chain, private)
         .map_err(|error| wrong(certificate, &error))?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
+    let mut grpc = http.clone();
+    http.alpn_protocols = vec![b"http/1.1".to_vec()];
+    grpc.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(Configs { http: Arc::new(http), grpc: Arc::new(grpc) })
 }

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use dashpot::{
-    Check, Cost, Decision, MemoryStore, Policy, PolicyStatus, Reservation, Store, StoreError,
-};
+use dashpot::{Check, Cost, Decision, MemoryStore, Policy, Reservation, Store, StoreError};
 use dashpot_http::{HttpDescriptor, Wait, headers};
 use dashpot_rules::{OnStoreError, Pending, Plan, Refusal, RuleSet, Ruling, Settle};
 use http::header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER};
@@ -21,6 +19,7 @@ use crate::answer::{Answer, OutcomeWord, Reason};
 use crate::serve::metrics::Door;
 use crate::serve::question::{Asked, AskedRequest, OneCheck, Question};
 use crate::serve::reservation::{How, Part, Taken};
+use crate::serve::scarcest::scarcest;
 use crate::serve::service::{Service, Shared};
 use crate::serve::store::AnyStore;
 use crate::serve::wrong::Wrong;
@@ -132,21 +131,10 @@ async fn ask_limits(
     }
     let rules = service.rules.borrow();
     // They share a name, so the headers are about one of them: the one to wait for, or the scarcest.
-    match scarcest(&decision).filter(|_| checks.len() > 1) {
-        Some(one) => tell(&answer, Some(&Decision::new(decision.at(), [one])), &rules),
+    match scarcest(decision.statuses()).filter(|_| checks.len() > 1) {
+        Some(one) => tell(&answer, Some(&Decision::new(decision.at(), [*one])), &rules),
         None => tell(&answer, Some(&decision), &rules),
     }
-}
-
-/// The status that says most: of who denied, or of whom the smallest part remains.
-fn scarcest<'p>(decision: &Decision<'p>) -> Option<PolicyStatus<'p>> {
-    let part = |status: &PolicyStatus<'_>| {
-        // Of a million, which is exact enough to choose by.
-        let limit = u128::from(status.limit().max(1));
-        u128::from(status.remaining()) * 1_000_000 / limit
-    };
-    let scarcest = || decision.statuses().iter().min_by_key(|status| part(status));
-    decision.denier().or_else(scarcest).copied()
 }
 
 /// Decides by what this process has counted itself, of which it may grant its part.
@@ -185,7 +173,7 @@ async fn ask_rules(
     if reserve {
         has_room(service)?;
     }
-    let mut ruling = decide(service, &plan).await;
+    let mut ruling = service.decide(&plan).await;
     let refusal = ruling.refusal();
     let mut answer = match ruling.decision() {
         Some(decision) => {
@@ -213,15 +201,6 @@ async fn ask_rules(
         None => {}
     }
     tell(&answer, ruling.decision(), &rules)
-}
-
-/// Asks the store, at once if it can.
-pub(super) async fn decide<'r>(service: &Service, plan: &Plan<'r>) -> Ruling<'r> {
-    let mut ruling = Ruling::default();
-    if !plan.decide_at_once(&service.store, &service.local, &mut ruling) {
-        ruling = plan.decide(&service.store, &service.local).await;
-    }
-    ruling
 }
 
 /// What is to be settled: by the rules that say how; if none does, by all. What others took stays, unless nothing

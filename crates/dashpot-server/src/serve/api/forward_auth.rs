@@ -11,7 +11,7 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::Full;
 use serde_json::{Value, json as value};
 
-use super::check::{decide, has_rules};
+use super::check::has_rules;
 use super::{Answered, Call};
 use crate::serve::service::Shared;
 use crate::serve::wrong::Wrong;
@@ -41,7 +41,7 @@ pub(crate) async fn answer(service: &Shared, call: &Call) -> Answered {
     let body = Some(&call.body).filter(|body| !body.is_empty());
     let descriptor = HttpDescriptor::new(&rules, &request, body).trusting(trust);
     let plan = rules.select(&descriptor).plan(&descriptor);
-    let mut ruling = decide(service, &plan).await;
+    let mut ruling = service.decide(&plan).await;
     // Nobody will say when the request is over.
     for Pending { reservation, rule, local } in ruling.take_pending() {
         if *rule.settle() != Settle::Release {

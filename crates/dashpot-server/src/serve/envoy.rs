@@ -1,0 +1,60 @@
+//! Envoy's rate limit service. Its names are its own, and stay in here.
+
+mod answer;
+mod compile;
+mod decide;
+mod facts;
+pub(crate) mod grpc;
+mod health;
+pub(crate) mod json;
+mod limits;
+mod live;
+mod message;
+mod pattern;
+mod problem;
+mod question;
+mod unit;
+mod yaml;
+
+pub(crate) use compile::Terms;
+pub(crate) use health::Others;
+pub(crate) use limits::Limit;
+pub(crate) use live::LiveLimits;
+pub(crate) use message::{Code, Entry, RateLimitRequest, RateLimitResponse};
+pub(crate) use problem::Problems;
+
+use crate::serve::service::Service;
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The question is wrong.
+    Invalid {
+        /// Where.
+        field: String,
+        /// Why.
+        detail: String,
+    },
+    /// The store does not answer, and nothing is let pass without it.
+    Unavailable(String),
+}
+
+/// Answers a call.
+pub(crate) async fn answer(
+    service: &Service,
+    request: &RateLimitRequest,
+) -> Result<RateLimitResponse, Fault> {
+    question::validate(request)?;
+    let (limits, rules) = (service.envoy.current(), service.rules.current());
+    let overrides = question::overrides(request, service)?;
+    if overrides.is_empty() && rules.is_empty() && !limits.knows(&request.domain) {
+        service.note_unknown(&request.domain);
+    }
+    let parts = question::parts(request, &overrides, &limits, &rules);
+    let decided = if service.envoy.counts_denied {
+        decide::one_by_one(service, request, &parts).await?
+    } else {
+        decide::together(service, request, &parts).await?
+    };
+    Ok(answer::tell(&parts, &decided, rules.headers()))
+}

@@ -1,0 +1,106 @@
+//! How a call is answered.
+
+use std::time::Duration;
+
+use dashpot::{Decision, Outcome, PolicyStatus, Timestamp};
+use dashpot_http::{Wait, headers};
+use dashpot_rules::Headers;
+use http::HeaderMap;
+use http::header::{HeaderValue as Value, RETRY_AFTER};
+
+use super::decide::{Decided, Outcomes};
+use super::message::{
+    self, Code, DescriptorStatus, HeaderValue, RateLimit, RateLimitResponse, Unit,
+};
+use super::question::{Held, Part, Written};
+use crate::serve::scarcest::scarcest;
+
+/// The answer.
+pub(super) fn tell(
+    parts: &[Part<'_>],
+    decided: &Decided<'_>,
+    config: &Headers,
+) -> RateLimitResponse {
+    let both = parts.iter().zip(&decided.outcomes);
+    let statuses = both.map(|(part, outcomes)| status(part, outcomes, decided.at)).collect();
+    RateLimitResponse {
+        overall_code: code(decided.is_over()),
+        statuses,
+        response_headers_to_add: describe(decided, config),
+    }
+}
+
+const fn code(is_over: bool) -> i32 {
+    if is_over { Code::OverLimit as i32 } else { Code::Ok as i32 }
+}
+
+/// How one descriptor stands.
+fn status(part: &Part<'_>, outcomes: &Outcomes<'_>, at: Timestamp) -> DescriptorStatus {
+    let code = code(outcomes.is_over);
+    let nothing = DescriptorStatus {
+        code,
+        current_limit: None,
+        limit_remaining: 0,
+        duration_until_reset: None,
+    };
+    if let Held::Unlimited = part.held {
+        return DescriptorStatus { limit_remaining: u32::MAX, ..nothing };
+    }
+    // Of several, the one that matters.
+    let Some(status) = scarcest(&outcomes.statuses) else { return nothing };
+    let policy = status.policy();
+    if policy.quota().is_unlimited() {
+        return DescriptorStatus { limit_remaining: u32::MAX, ..nothing };
+    }
+    let clamp = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let Written { count, unit, name } = match part.held {
+        Held::Limit { written, .. } => written,
+        _ => Written {
+            count: clamp(policy.quota().count().unwrap_or_default()),
+            unit: policy.quota().window().map_or(Unit::Unknown, Unit::of),
+            name: policy.name(),
+        },
+    };
+    let is_denied = status.outcome() == Outcome::Deny;
+    DescriptorStatus {
+        current_limit: Some(RateLimit {
+            requests_per_unit: count,
+            unit: unit.into(),
+            name: name.to_owned(),
+        }),
+        limit_remaining: if is_denied { 0 } else { clamp(status.remaining()) },
+        duration_until_reset: Some(until_reset(status, at)),
+        ..nothing
+    }
+}
+
+/// Whole seconds, rounded up: Envoy tells callers no other, and who comes too early is denied again.
+fn until_reset(status: &PolicyStatus<'_>, at: Timestamp) -> message::Duration {
+    let time = match status.policy().window_at(at) {
+        Some(window) => Duration::from_nanos(window.end.saturating_sub(at.as_nanos())),
+        None => status.retry_after().unwrap_or_else(|| status.reset_after()),
+    };
+    let part = i64::from(time.subsec_nanos() > 0);
+    let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+    message::Duration { seconds: seconds.saturating_add(part) }
+}
+
+/// What Envoy is to tell the caller.
+fn describe(decided: &Decided<'_>, config: &Headers) -> Vec<HeaderValue> {
+    if decided.enforced.is_empty() {
+        return Vec::new();
+    }
+    let decision = Decision::new(decided.at, decided.enforced.iter().copied());
+    let jitter = if decided.is_over() { config.jitter } else { Duration::ZERO };
+    let wait = Wait::of(&decision, jitter);
+    let mut told = HeaderMap::new();
+    headers::describe(&decision, &wait, config, &mut told);
+    if let Some(seconds) = wait.seconds() {
+        told.insert(RETRY_AFTER, Value::from(seconds));
+    }
+    let each = told.iter().filter_map(|(name, value)| {
+        let value = value.to_str().ok()?.to_owned();
+        Some(HeaderValue { key: name.as_str().to_owned(), value })
+    });
+    each.collect()
+}

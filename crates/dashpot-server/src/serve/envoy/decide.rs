@@ -1,0 +1,210 @@
+//! From plans to how each descriptor stands.
+
+use dashpot::{
+    Check, Cost, Decision, Outcome, PolicyStatus, Reservation, Retry, Standing, Timestamp,
+};
+use dashpot_rules::{Asked, Plan, Refusal, Ruling};
+
+use super::Fault;
+use super::message::RateLimitRequest;
+use super::question::{Hits, Part};
+use crate::serve::service::Service;
+
+/// How a descriptor stands.
+#[derive(Debug, Default)]
+pub(super) struct Outcomes<'r> {
+    pub(super) is_over: bool,
+    /// Of all policies that were asked, those that only count included.
+    pub(super) statuses: Vec<PolicyStatus<'r>>,
+}
+
+/// How a call stands.
+#[derive(Debug)]
+pub(super) struct Decided<'r> {
+    pub(super) at: Timestamp,
+    /// One for each descriptor.
+    pub(super) outcomes: Vec<Outcomes<'r>>,
+    /// What is enforced, all of it.
+    pub(super) enforced: Vec<PolicyStatus<'r>>,
+}
+
+impl Decided<'_> {
+    fn new(at: Timestamp) -> Self {
+        Self { at, outcomes: Vec::new(), enforced: Vec::new() }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.outcomes.iter().any(|one| one.is_over)
+    }
+}
+
+/// Asks the store: all descriptors pass together, or none is counted.
+pub(super) async fn together<'r>(
+    service: &Service,
+    request: &RateLimitRequest,
+    parts: &[Part<'r>],
+) -> Result<Decided<'r>, Fault> {
+    let mut plan = Plan::empty();
+    let places = ask(request, parts, &mut plan);
+    let looks = parts.iter().any(|part| part.hits == Hits::Look);
+    if looks {
+        // What has nothing left denies what would be taken beside it. So it is looked at first.
+        let first = plan.clone().times(0);
+        let ruling = decide(service, &first).await?;
+        let known = stand(parts, &places, &first, &ruling);
+        if known.is_over() || parts.iter().all(|part| part.hits.times() == 0) {
+            return give_back(service, parts, &places, &plan, known).await;
+        }
+    }
+    let ruling = decide(service, &plan).await?;
+    service.note_denied(&plan, &ruling);
+    let known = stand(parts, &places, &plan, &ruling);
+    give_back(service, parts, &places, &plan, known).await
+}
+
+/// Asks the store about one descriptor after another; what is denied is counted, too.
+pub(super) async fn one_by_one<'r>(
+    service: &Service,
+    request: &RateLimitRequest,
+    parts: &[Part<'r>],
+) -> Result<Decided<'r>, Fault> {
+    let mut all = Decided::new(Timestamp::default());
+    for (part, descriptor) in parts.iter().zip(&request.descriptors) {
+        let mut plan = Plan::empty();
+        let places = [part.ask(&request.domain, descriptor, &mut plan)];
+        let ruling = decide(service, &plan).await?;
+        service.note_denied(&plan, &ruling);
+        let part = std::slice::from_ref(part);
+        let mut own = stand(part, &places, &plan, &ruling);
+        if let Some(denied) = ruling.decision().filter(|decision| !decision.is_allowed()) {
+            for check in plan.checks() {
+                // As if it had passed: more than there is can be taken after the fact.
+                settle(service, &check, Cost::PEEK, check.cost, denied).await;
+            }
+        }
+        own = give_back(service, part, &places, &plan, own).await?;
+        all.at = all.at.max(own.at);
+        all.outcomes.append(&mut own.outcomes);
+        all.enforced.append(&mut own.enforced);
+    }
+    Ok(all)
+}
+
+/// Adds all questions to a plan. Tells where each descriptor's are.
+fn ask<'r>(request: &RateLimitRequest, parts: &[Part<'r>], plan: &mut Plan<'r>) -> Vec<Vec<usize>> {
+    let both = parts.iter().zip(&request.descriptors);
+    both.map(|(part, descriptor)| part.ask(&request.domain, descriptor, plan)).collect()
+}
+
+async fn decide<'r>(service: &Service, plan: &Plan<'r>) -> Result<Ruling<'r>, Fault> {
+    let ruling = service.decide(plan).await;
+    match ruling.refusal() {
+        Some(Refusal::Unavailable(rule)) => Err(Fault::Unavailable(format!(
+            "the store does not answer, and {} lets nothing pass without it",
+            rule.name()
+        ))),
+        _ => Ok(ruling),
+    }
+}
+
+/// How each descriptor stands.
+fn stand<'r>(
+    parts: &[Part<'r>],
+    places: &[Vec<usize>],
+    plan: &Plan<'r>,
+    ruling: &Ruling<'r>,
+) -> Decided<'r> {
+    let asked = plan.asked(ruling);
+    let mut all = Decided::new(ruling.decision().map(Decision::at).unwrap_or_default());
+    for (part, places) in parts.iter().zip(places) {
+        let mut own = Outcomes { is_over: part.refusal().is_some(), statuses: Vec::new() };
+        for Asked { enforced, statuses, .. } in places.iter().filter_map(|place| asked.get(*place))
+        {
+            for status in *statuses {
+                let status = match part.hits {
+                    Hits::Look => as_look(status),
+                    Hits::Take(_) | Hits::GiveBack(_) => *status,
+                };
+                own.is_over |= *enforced && status.outcome() == Outcome::Deny;
+                own.statuses.push(status);
+                if *enforced {
+                    all.enforced.push(status);
+                }
+            }
+        }
+        all.outcomes.push(own);
+    }
+    all
+}
+
+/// A look is denied what nobody could take.
+fn as_look<'p>(status: &PolicyStatus<'p>) -> PolicyStatus<'p> {
+    if status.remaining() > 0 || status.outcome() == Outcome::Deny {
+        return *status;
+    }
+    let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let available_after_nanos = status.available_after().map(nanos);
+    let retry = match available_after_nanos {
+        _ if status.limit() == 0 => Retry::Never,
+        Some(wait) => Retry::After(wait),
+        None => Retry::Unknown,
+    };
+    let standing = Standing {
+        limit: status.limit(),
+        remaining: 0,
+        reset_after_nanos: nanos(status.reset_after()),
+        available_after_nanos,
+    };
+    PolicyStatus::deny(status.policy(), standing, retry)
+}
+
+/// Gives back what was taken too much, if the call passes.
+async fn give_back<'r>(
+    service: &Service,
+    parts: &[Part<'r>],
+    places: &[Vec<usize>],
+    plan: &Plan<'r>,
+    mut known: Decided<'r>,
+) -> Result<Decided<'r>, Fault> {
+    let gives = |part: &Part<'_>| matches!(part.hits, Hits::GiveBack(_));
+    if known.is_over() || !parts.iter().any(gives) {
+        return Ok(known);
+    }
+    // When it is: what was taken in an earlier window is not given back in this one.
+    let now = Decision::new(known.at, known.enforced.iter().copied());
+    for (part, places) in parts.iter().zip(places) {
+        let Hits::GiveBack(count) = part.hits else { continue };
+        for (_, policies, key) in { places.iter() }.filter_map(|place| plan.keys().nth(*place)) {
+            for policy in policies {
+                let check = Check::new(policy, key);
+                settle(service, &check, Cost::new(count), Cost::PEEK, &now).await;
+            }
+        }
+    }
+    let looked = plan.clone().times(0);
+    let ruling = decide(service, &looked).await?;
+    let after = stand(parts, places, &looked, &ruling);
+    for ((part, own), after) in parts.iter().zip(&mut known.outcomes).zip(after.outcomes) {
+        if gives(part) {
+            own.statuses = after.statuses;
+        }
+    }
+    Ok(known)
+}
+
+/// Makes what was charged what was used.
+async fn settle(
+    service: &Service,
+    check: &Check<'_, '_>,
+    charged: Cost,
+    used: Cost,
+    decision: &Decision<'_>,
+) {
+    if charged == used {
+        return;
+    }
+    let policy = check.policy.clone();
+    let reservation = Reservation::new(policy, check.key, charged, decision.at());
+    // What fails is logged there, and nobody can do anything about it here.
+    let _ = service.settle(&reservation, decision.is_degraded(), used).await;
+}

@@ -1,0 +1,103 @@
+//! The YAML in use, which may be replaced while it is used.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use dashpot_rules::Watch;
+
+use super::compile::{Source, Terms, compile};
+use super::limits::Limits;
+use super::problem::{Problem, Problems};
+
+/// How often files are looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Limits that may be replaced while they are used.
+#[derive(Debug)]
+pub(crate) struct LiveLimits {
+    current: ArcSwap<Limits>,
+    pub(crate) terms: Terms,
+    /// Whether each descriptor is counted for itself, and what is denied as well.
+    pub(crate) counts_denied: bool,
+    /// A directory of files, or one file; none if there is no YAML.
+    place: Option<PathBuf>,
+}
+
+impl LiveLimits {
+    /// Reads what is there.
+    pub(crate) fn load(
+        place: Option<PathBuf>,
+        terms: Terms,
+        counts_denied: bool,
+    ) -> Result<Self, Problems> {
+        let live = Self { current: ArcSwap::default(), terms, counts_denied, place };
+        live.reload()?;
+        Ok(live)
+    }
+
+    pub(crate) fn current(&self) -> Arc<Limits> {
+        self.current.load_full()
+    }
+
+    pub(crate) fn place(&self) -> Option<&Path> {
+        self.place.as_deref()
+    }
+
+    /// Reads everything again; if it is wrong, the last good limits stay.
+    pub(crate) fn reload(&self) -> Result<(), Problems> {
+        let Some(place) = &self.place else { return Ok(()) };
+        let sources = read(place)?;
+        let before = self.current();
+        let limits = compile(&sources, self.terms, &before.tallies)?;
+        self.current.store(Arc::new(limits));
+        Ok(())
+    }
+
+    /// Tells when files change, until the watch is dropped.
+    pub(crate) fn watch(&self, changed: impl Fn() + Send + 'static) -> io::Result<Option<Watch>> {
+        let Some(place) = self.place.clone() else { return Ok(None) };
+        let look = move |_: &Result<Vec<Source>, Problems>| read(&place);
+        let known = look(&Ok(Vec::new()));
+        let tell = move |now| {
+            changed();
+            now
+        };
+        Watch::start("dashpot-envoy", LOOK, known, look, tell).map(Some)
+    }
+}
+
+/// All files, in the order of their names.
+fn read(place: &Path) -> Result<Vec<Source>, Problems> {
+    let wrong = |path: &Path, error: &dyn std::fmt::Display| {
+        Problems(vec![Problem::new(&path.display().to_string(), None, error.to_string())])
+    };
+    let mut files = Vec::new();
+    if place.is_dir() {
+        for found in fs::read_dir(place).map_err(|error| wrong(place, &error))? {
+            let path = found.map_err(|error| wrong(place, &error))?.path();
+            let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+            // Directories may be called so, and what begins with a dot is somebody else's.
+            let is_hidden =
+                path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+            if is_yaml && !is_hidden && path.is_file() {
+                files.push(path);
+            }
+        }
+        files.sort();
+        if files.is_empty() {
+            return Err(wrong(place, &"there is no *.yaml in it"));
+        }
+    } else {
+        files.push(place.to_owned());
+    }
+    let mut sources = Vec::new();
+    for path in files {
+        let text = fs::read_to_string(&path).map_err(|error| wrong(&path, &error))?;
+        sources.push((path.display().to_string(), text));
+    }
+    Ok(sources)
+}
