@@ -67,17 +67,24 @@ fn change(edge: &Edge) {
     let passed = (0..20).filter(|_| edge.ask(ALICE, &[]).status == 200);
     assert_eq!(passed.count(), 5);
 
-    // What is wrong is said, and changes nothing, right files beside it included.
-    edge.write_as("broken.yaml", "domain: other\ndescriptors:\n  - kee: remote_address\n");
-    edge.write(&yaml(2));
+    // What is wrong is said, and changes nothing, not even what is right beside it.
+    edge.write(&(yaml(2) + "  - kee: remote_address\n"));
     until("the fault to be logged", NOTICED, || {
-        edge.services[0].log().contains("broken.yaml").then_some(())
+        edge.services[0].log().contains("edge.yaml:5:").then_some(())
     });
     let passed = (0..20).filter(|_| edge.ask(BOB, &[]).status == 200);
     assert_eq!(passed.count(), 8);
 
-    fs::remove_file(edge.config("broken.yaml")).unwrap();
+    edge.write(&yaml(2));
     until_limit_is(edge, 2);
     let passed = (0..20).filter(|_| edge.ask(CAROL, &[]).status == 200);
     assert_eq!(passed.count(), 2);
+
+    // Another file about the same domain, which comes and goes.
+    let one = "  - key: remote_address\n    value: 127.0.0.51\n";
+    edge.write_as("more.yml", &yaml(9).replace("  - key: remote_address\n", one));
+    until_limit_is(edge, 9);
+    assert_eq!(edge.ask(CAROL, &[]).status, 429, "it is about somebody else");
+    fs::remove_file(edge.config("more.yml")).unwrap();
+    until_limit_is(edge, 2);
 }

@@ -1,6 +1,6 @@
 //! The question is secret, and asked only of who can prove to be dashpot.
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 use super::edge::{ALICE, Edge, MINUTE, begin_in};
 use super::plan::Plan;
@@ -8,6 +8,7 @@ use super::plan::Plan;
 /// An authority's certificate, one that it signed for this machine, and the key of that.
 fn certify() -> (String, String, String) {
     let mut params = CertificateParams::new([]).unwrap();
+    params.distinguished_name.push(DnType::CommonName, "an authority");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().unwrap();
     let authority = params.self_signed(&key).unwrap().pem();
