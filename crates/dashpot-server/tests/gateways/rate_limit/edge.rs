@@ -152,13 +152,18 @@ impl Edge {
         Some(lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
     }
 
-    /// Waits until a dashpot says that its store is up, or down.
-    pub(super) fn until_store_is(&self, nth: usize, up: bool) {
-        until("the store's health to change", NOTICED, || {
-            let told = self.http(nth, "GET /v1/health", "")?.body;
-            let health: serde_json::Value = serde_json::from_str(&told).ok()?;
-            (health["up"] == up).then_some(())
-        });
+    /// Whether a dashpot says that its store is up.
+    pub(super) fn store_is_up(&self, nth: usize) -> Option<bool> {
+        let told = self.http(nth, "GET /v1/health", "")?.body;
+        let health: serde_json::Value = serde_json::from_str(&told).ok()?;
+        health["up"].as_bool()
+    }
+
+    /// Waits until all of them say so.
+    pub(super) fn await_store(&self) {
+        for nth in 0..self.services.len() {
+            until("the store to be up", NOTICED, || self.store_is_up(nth)?.then_some(()));
+        }
     }
 }
 

@@ -151,4 +151,8 @@ fn without_the_flag_such_a_charge_is_denied_and_lost() {
         edge.passes(ALICE, &[ANN]);
         until_left(&edge, count);
     }
+    until("both to be denied", NOTICED, || {
+        (edge.metric(0, "dashpot_rule_denied", "edge.user")? >= 2.0).then_some(())
+    });
+    assert_eq!(left(&edge), 8);
 }

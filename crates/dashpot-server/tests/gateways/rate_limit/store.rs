@@ -1,8 +1,9 @@
 //! Several dashpots on one Redis, behind several Envoys.
 
+use dashpot_testkit::process::until;
 use dashpot_testkit::{RedisServer, on_all_threads};
 
-use super::edge::{ALICE, BOB, DAY, Edge, begin_in};
+use super::edge::{ALICE, BOB, DAY, Edge, NOTICED, begin_in};
 use super::plan::Plan;
 
 /// On this Redis. It is given time, so that a machine that is busy is not taken for one that is down.
@@ -19,7 +20,7 @@ fn together_they_let_the_limit_pass_and_no_more() {
     plan.rules = rules(&redis, "deny");
     plan.envoys.push(plan.envoys[0].clone());
     let edge = Edge::start(plan);
-    (0..2).for_each(|nth| edge.until_store_is(nth, true));
+    edge.await_store();
     begin_in(DAY);
     edge.seen();
     let passed = on_all_threads(8, |thread| {
@@ -53,16 +54,14 @@ fn counts_outlive_a_dashpot() {
         .limiting("  - key: remote_address\n    rate_limit: { unit: day, requests_per_unit: 5 }\n");
     plan.rules = rules(&redis, "deny");
     let mut edge = Edge::start(plan);
-    edge.until_store_is(0, true);
+    edge.await_store();
     begin_in(DAY);
     for _ in 0..3 {
         edge.passes(ALICE, &[]);
     }
     edge.services[0].kill();
     edge.restart(0);
-    edge.until_store_is(0, true);
-    // Until Envoy has a connection again, it may say that it has none.
-    let first = std::iter::repeat_with(|| edge.ask(BOB, &[])).take(100);
-    assert!(first.map(|answer| answer.status).any(|status| status == 200), "it is asked again");
+    edge.await_store();
+    until("Envoy to reach it", NOTICED, || (edge.ask(BOB, &[]).status == 200).then_some(()));
     edge.exhaust(ALICE, &[], 2);
 }

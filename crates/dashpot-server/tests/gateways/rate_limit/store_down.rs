@@ -20,7 +20,7 @@ fn start(redis: &RedisServer, on_error: &str) -> Edge {
     assert_ne!(plan.envoys[0], open);
     plan.envoys.push(open);
     let edge = Edge::start(plan);
-    edge.until_store_is(0, true);
+    edge.await_store();
     begin_in(DAY);
     edge.exhaust(ALICE, &[], 5);
     edge
@@ -37,8 +37,7 @@ fn locally_it_goes_on_limiting() {
     redis.kill();
     until("the outage to be noticed", NOTICED, || {
         edge.ask(CAROL, &[]);
-        let told = edge.http(0, "GET /v1/health", "")?.body;
-        told.replace(' ', "").contains("\"up\":false").then_some(())
+        (!edge.store_is_up(0)?).then_some(())
     });
     // It is alone, so all of the limit is its part; that is for both Envoys.
     for left in [4, 3, 2, 1, 0] {
