@@ -1,4 +1,4 @@
-//! Real gateways in front of `dashpot serve`, with the very configurations of docs/gateways.
+//! Real gateways in front of `dashpot serve`, with the very configurations of docs/gateways and docs/envoy.md.
 //!
 //! Everything listens on loopback and dies with the test. `scripts/gateways` installs them; one that is
 //! missing fails its tests.
@@ -8,8 +8,10 @@ mod caddy;
 mod client;
 mod envoy;
 mod facts;
+mod gateway;
 mod nginx;
 mod page;
+mod rate_limit;
 mod scene;
 #[path = "../support/service.rs"]
 mod service;

@@ -26,7 +26,7 @@ pub(crate) fn changed(text: &str, from: &str, to: &str) -> String {
 }
 
 /// The ports of the documentation, and those to use instead.
-pub(crate) fn with_ports(text: &str, ports: [(&str, u16); 3]) -> String {
+pub(crate) fn with_ports(text: &str, ports: &[(&str, u16)]) -> String {
     let mut text = text.to_owned();
     // In two steps: one of the new ports may have the digits of an old one in it.
     for (index, (documented, _)) in ports.iter().enumerate() {
