@@ -167,6 +167,7 @@ fn dashpot(port: u16, more: &[&str]) -> Option<Running> {
     let program = program();
     let child = start(program.to_str()?, |command| {
         command.args(["serve", "--log-level", "off", "--listen", &format!("127.0.0.1:{port}")]);
+        command.args(["--grpc-listen", "127.0.0.1:0"]);
         command.args(more).current_dir("/").stdout(Stdio::null());
     });
     wait_for(port);
@@ -231,6 +232,7 @@ fn first_answer(program: &Path) -> f64 {
     let began = Instant::now();
     let mut child = Command::new(program)
         .args(["serve", "--log-level", "off", "--listen", "127.0.0.1:0"])
+        .args(["--grpc-listen", "127.0.0.1:0"])
         .current_dir("/")
         .stdout(Stdio::piped())
         .spawn()

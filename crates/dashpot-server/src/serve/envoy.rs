@@ -18,12 +18,16 @@ mod yaml;
 
 pub(crate) use compile::Terms;
 pub(crate) use health::Others;
-pub(crate) use limits::Limit;
+pub(crate) use limits::Limits;
 pub(crate) use live::LiveLimits;
-pub(crate) use message::{Code, Entry, RateLimitRequest, RateLimitResponse};
+pub(crate) use message::{Code, RateLimitRequest, RateLimitResponse};
 pub(crate) use problem::Problems;
 
+use dashpot::Policy;
+use dashpot_rules::Plan;
+
 use crate::serve::service::Service;
+use message::{Entry, RateLimitDescriptor};
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,4 +61,31 @@ pub(crate) async fn answer(
         decide::together(service, request, &parts).await?
     };
     Ok(answer::tell(&parts, &decided, rules.headers()))
+}
+
+/// What a descriptor is counted by, policy by policy.
+pub(crate) fn counted_by(
+    service: &Service,
+    domain: String,
+    entries: Vec<Entry>,
+) -> Result<Vec<(Policy, Vec<u8>)>, String> {
+    let descriptor = RateLimitDescriptor { entries, ..RateLimitDescriptor::default() };
+    let request = RateLimitRequest { domain, descriptors: vec![descriptor], hits_addend: 1 };
+    let wrong = |fault| match fault {
+        Fault::Invalid { field, detail } => format!("{field}: {detail}"),
+        Fault::Unavailable(detail) => detail,
+    };
+    question::validate(&request).map_err(wrong)?;
+    let (limits, rules) = (service.envoy.current(), service.rules.current());
+    let mut plan = Plan::empty();
+    for (part, descriptor) in
+        question::parts(&request, &[], &limits, &rules).iter().zip(&request.descriptors)
+    {
+        part.ask(&request.domain, descriptor, &mut plan);
+    }
+    let each = plan.keys().flat_map(|(_, policies, key)| {
+        policies.iter().map(move |policy| (policy.clone(), key.as_bytes().to_vec()))
+    });
+    let counted: Vec<_> = each.collect();
+    if counted.is_empty() { Err("nothing counts this descriptor".to_owned()) } else { Ok(counted) }
 }

@@ -3,7 +3,10 @@
 use std::io::{self, IsTerminal};
 
 use clap::ValueEnum;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{FilterFn, LevelFilter};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt, registry};
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -16,8 +19,17 @@ pub(crate) enum Format {
 
 /// Logs to the standard error from now on.
 pub(crate) fn start(format: Format, level: LevelFilter) {
-    let lines = tracing_subscriber::fmt()
-        .with_max_level(level)
+    // Libraries tell of every frame; who wants to see that asks for everything.
+    let ours = FilterFn::new(move |line| {
+        let most = if line.target().starts_with("dashpot") || level == LevelFilter::TRACE {
+            level
+        } else {
+            level.min(LevelFilter::INFO)
+        };
+        *line.level() <= most
+    })
+    .with_max_level_hint(level);
+    let lines = fmt::layer()
         .with_target(false)
         // Nobody may be there to read it; that is no reason to stop.
         .log_internal_errors(false)
@@ -25,7 +37,9 @@ pub(crate) fn start(format: Format, level: LevelFilter) {
         .with_ansi(io::stderr().is_terminal());
     // It fails only if somebody logs already.
     let _ = match format {
-        Format::Text => lines.try_init(),
-        Format::Json => lines.json().flatten_event(true).try_init(),
+        Format::Text => registry().with(lines.with_filter(ours)).try_init(),
+        Format::Json => {
+            registry().with(lines.json().flatten_event(true).with_filter(ours)).try_init()
+        }
     };
 }

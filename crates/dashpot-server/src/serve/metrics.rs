@@ -183,7 +183,10 @@ impl Out<'_> {
         for (name, help, value) in RULE_COUNTS {
             let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
             let tallies = rules.rules().iter().map(|rule: &Rule| (rule.name(), rule.tally()));
-            for (rule, tally) in tallies.chain(envoy.tallies()).chain(others) {
+            // A rule of the file may be called like one of the YAML, and no label comes twice.
+            let is_other = |name: &str| rules.rules().iter().all(|rule| rule.name() != name);
+            let envoy = envoy.tallies().filter(|(name, _)| is_other(name));
+            for (rule, tally) in tallies.chain(envoy).chain(others) {
                 let labels = [("rule", rule)];
                 let mut one = metric.encode_family(&labels)?;
                 one.encode_counter::<NoLabelSet, u64, u64>(&value(tally), None)?;

@@ -53,10 +53,12 @@ impl Drop for Directory {
     }
 }
 
-/// `dashpot serve` with nothing in its environment, in a directory.
+/// `dashpot serve` with nothing in its environment but a port of its own, in a directory.
 pub(crate) fn command<A: AsRef<OsStr>>(directory: &Path, arguments: &[A]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dashpot"));
     command.arg("serve").args(arguments).env_clear().current_dir(directory).stdin(Stdio::null());
+    // Many serve at once.
+    command.env("DASHPOT_GRPC_LISTEN", "127.0.0.1:0");
     command
 }
 

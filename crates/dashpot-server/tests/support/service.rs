@@ -41,7 +41,9 @@ impl Service {
                     command.env_remove(name);
                 }
             }
+            // Many serve at once.
             command
+                .env("DASHPOT_GRPC_LISTEN", "127.0.0.1:0")
                 .args(["serve", "--listen", "127.0.0.1:0", "--config"])
                 .arg(&file)
                 .args(arguments);

@@ -15,6 +15,7 @@ use super::openapi::{self, Documented};
 use super::{Answered, Call, Route, json};
 use crate::answer::{Answer, OutcomeWord, PolicyAnswer};
 use crate::limit::{self, Wish};
+use crate::serve::envoy::{self, Limits, json as mapping};
 use crate::serve::metrics::Door;
 use crate::serve::question::{AskedRequest, OneCheck, alone};
 use crate::serve::reservation::hex;
@@ -77,7 +78,7 @@ fn documented(summary: &'static str) -> Documented {
         .admin()
 }
 
-/// Which key. `key` and `limit`, or `request`, or `rule` and `id`.
+/// Which key. `key` and `limit`, or `request`, or `descriptor`, or `rule` and `id`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Which<'a> {
@@ -100,6 +101,8 @@ struct Which<'a> {
     /// Whatever this request is counted by.
     #[serde(borrow)]
     request: Option<Object<AskedRequest<'a>>>,
+    /// Whatever this descriptor of Envoy's is counted by.
+    descriptor: Option<Object<Described>>,
     /// In this rule.
     #[serde(borrow)]
     rule: Option<Text<'a>>,
@@ -109,6 +112,14 @@ struct Which<'a> {
     /// How long to block it: 30s, 10min, 1day.
     #[serde(borrow, rename = "for")]
     time: Option<Text<'a>>,
+}
+
+/// A descriptor of Envoy's, and its domain.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Described {
+    domain: String,
+    entries: Vec<Object<mapping::Entry>>,
 }
 
 /// One key of one policy.
@@ -152,7 +163,8 @@ async fn manage(service: &Shared, call: &Call, wish: Wish) -> Answered {
 }
 
 fn targets(service: &Shared, rules: &RuleSet, which: Which<'_>) -> Result<Vec<Target>, Wrong> {
-    let Which { key, limit, algorithm, queue, undelayed, zone, request, rule, id, .. } = which;
+    let Which { key, limit, algorithm, queue, undelayed, zone, .. } = which;
+    let Which { request, descriptor, rule, id, .. } = which;
     let of_limit = [
         ("key", key.is_some()),
         ("limit", limit.is_some()),
@@ -163,13 +175,25 @@ fn targets(service: &Shared, rules: &RuleSet, which: Which<'_>) -> Result<Vec<Ta
     ];
     if request.is_some() {
         alone(&of_limit, "request")?;
-        alone(&[("id", id.is_some())], "request")?;
+        let others = [("id", id.is_some()), ("descriptor", descriptor.is_some())];
+        alone(&others, "request")?;
+    } else if descriptor.is_some() {
+        alone(&of_limit, "descriptor")?;
+        alone(&[("id", id.is_some()), ("rule", rule.is_some())], "descriptor")?;
     } else if id.is_some() {
         alone(&of_limit, "id")?;
     } else {
         alone(&[("rule", rule.is_some())], "key")?;
     }
-    let rule = rule.map(|name| rule_of(rules, &name)).transpose()?;
+    if let Some(Object(Described { domain, entries })) = descriptor {
+        let entries = entries.into_iter().map(|Object(entry)| entry.into()).collect();
+        let counted = envoy::counted_by(service, domain, entries);
+        let counted = counted.map_err(|detail| Wrong::field("descriptor", detail))?;
+        let target = |(policy, key): &(Policy, Vec<u8>)| Target::new(policy, Key::new(key));
+        return Ok(counted.iter().map(target).collect());
+    }
+    let envoy = service.envoy.current();
+    let rule = rule.map(|name| rule_of(rules, &envoy, &name)).transpose()?;
     if let Some(Object(request)) = request {
         has_rules(rules).map_err(|detail| Wrong::field("request", detail))?;
         let (request, body) = request.build()?;
@@ -203,7 +227,7 @@ fn targets(service: &Shared, rules: &RuleSet, which: Which<'_>) -> Result<Vec<Ta
     let missing = |field: &str| {
         Wrong::field(
             field,
-            "missing; say which with `key` and `limit`, with `request`, or with `rule` and `id`",
+            "missing; say which with `key` and `limit`, with `request`, with `descriptor`, or with `rule` and `id`",
         )
     };
     let key = key.ok_or_else(|| missing("key"))?;
@@ -223,9 +247,9 @@ impl Target {
     }
 }
 
-fn rule_of<'r>(rules: &'r RuleSet, name: &str) -> Result<&'r Rule, Wrong> {
+fn rule_of<'r>(rules: &'r RuleSet, envoy: &'r Limits, name: &str) -> Result<&'r Rule, Wrong> {
     let found = rules.rules().iter().find(|rule| rule.name() == name);
-    found.ok_or_else(|| {
+    found.or_else(|| envoy.rules().into_iter().find(|rule| rule.name() == name)).ok_or_else(|| {
         Wrong::field("rule", "there is no rule of this name; GET /v1/rules lists them")
     })
 }

@@ -160,7 +160,7 @@ fn list(service: &Shared, call: &Call) -> Answered {
     let answer = ActiveRules {
         generation: service.rules.generation(),
         file: service.file.as_ref().map(|file| file.display().to_string()),
-        rules: rules.rules().iter().map(active).collect(),
+        rules: rules.rules().iter().chain(service.envoy.current().rules()).map(active).collect(),
         advice: rules.advice().iter().map(ToString::to_string).collect(),
     };
     json(StatusCode::OK, &answer)
@@ -170,14 +170,22 @@ async fn reload(service: &Shared, call: &Call) -> Answered {
     admit(service, call)?;
     let reading = service.clone();
     // Files may be long, or far away.
-    let reloaded = tokio::task::spawn_blocking(move || reading.reload()).await;
+    let read = move || (reading.reload(), reading.reload_envoy());
+    let reloaded = tokio::task::spawn_blocking(read).await;
     match reloaded {
-        Ok(Some(Ok(reload))) => {
+        Ok((Some(Ok(_)) | None, Err(problems))) => {
+            Err(Wrong::new(StatusCode::BAD_REQUEST, problems.to_string()))
+        }
+        Ok((Some(Ok(reload)), Ok(()))) => {
             let answer = Changes { generation: reload.generation, changes: reload.changes };
             json(StatusCode::OK, &answer)
         }
-        Ok(Some(Err(error))) => Err(unfit(&error)),
-        Ok(None) => {
+        Ok((Some(Err(error)), _)) => Err(unfit(&error)),
+        Ok((None, Ok(()))) if service.envoy.place().is_some() => {
+            let generation = service.rules.generation();
+            json(StatusCode::OK, &Changes { generation, changes: Vec::new() })
+        }
+        Ok((None, Ok(()))) => {
             Err(Wrong::new(StatusCode::BAD_REQUEST, "there is no rule file; start with --config"))
         }
         Err(error) => Err(Wrong::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())),

@@ -79,14 +79,14 @@ impl Limits {
     }
 
     /// All limits that count something.
-    pub(crate) fn rules(&self) -> Vec<&Limit> {
-        let mut limits = Vec::new();
+    pub(crate) fn rules(&self) -> Vec<&Rule> {
+        let mut rules = Vec::new();
         let mut domains: Vec<_> = self.domains.iter().collect();
         domains.sort_by_key(|(domain, _)| domain.as_str());
         for (_, level) in domains {
-            level.gather(&mut limits);
+            level.gather(&mut rules);
         }
-        limits
+        rules
     }
 
     /// What came of each, by its name.
@@ -96,7 +96,7 @@ impl Limits {
 }
 
 impl Level {
-    fn gather<'l>(&'l self, limits: &mut Vec<&'l Limit>) {
+    fn gather<'l>(&'l self, rules: &mut Vec<&'l Rule>) {
         let mut keys: Vec<_> = self.0.iter().collect();
         keys.sort_by_key(|(key, _)| key.as_str());
         for (_, branch) in keys {
@@ -105,8 +105,8 @@ impl Level {
             let exact = exact.into_iter().map(|(_, node)| node);
             let patterns = branch.patterns.iter().map(|(_, node)| node);
             for node in exact.chain(patterns).chain(&branch.any) {
-                limits.extend(node.limit.as_ref().filter(|limit| limit.rule.is_some()));
-                node.below.gather(limits);
+                rules.extend(node.limit.as_ref().and_then(|limit| limit.rule.as_ref()));
+                node.below.gather(rules);
             }
         }
     }
