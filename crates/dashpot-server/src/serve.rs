@@ -21,7 +21,6 @@ mod tls;
 mod top;
 mod wrong;
 
-use std::future::pending;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -83,14 +82,11 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     let envoy = args.envoy(&set)?;
     let tls = args.tls(&set)?;
     // First, so that nothing is changed on disk if somebody else serves here.
-    let http = bind(args.listen(&set), Protocol::Http, "choose another with --listen")?;
-    let grpc = match args.grpc_listen(&set) {
-        Listen::At(address) => {
-            let fix = "choose another with --grpc-listen, or do without: --grpc-listen off";
-            Some(bind(address, Protocol::Grpc, fix)?)
-        }
-        Listen::Off => None,
-    };
+    let mut doors = vec![bind(args.listen(&set), Protocol::Http, "choose another with --listen")?];
+    if let Listen::At(address) = args.grpc_listen(&set) {
+        let fix = "choose another with --grpc-listen, or do without: --grpc-listen off";
+        doors.push(bind(address, Protocol::Grpc, fix)?);
+    }
     let (store, kept) = args.store(&set)?;
     let admin_token = args.admin_token(&set)?;
     let service = Arc::new(Service::new(Parts {
@@ -116,10 +112,9 @@ async fn serve(args: &Args) -> Result<(), Failure> {
         .map_err(|error| Failure::usage(format!("cannot start threads: {error}")))?;
     let mut signals = Signals::new().map_err(|error| Failure::usage(error.to_string()))?;
     service.grpc.start().await;
-    greet(&service, &http, grpc.as_ref(), tls.is_some());
-    let accept = || accept(&service, &workers, &http, grpc.as_ref(), tls.as_ref());
+    greet(&service, &doors, tls.is_some());
     tokio::select! {
-        () = accept() => {}
+        () = workers.accept(&service, &doors, tls.as_ref()) => {}
         () = housekeep(&service, &workers) => {}
         () = signals.obey(&service, tls.as_ref()) => {}
     }
@@ -129,10 +124,10 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     info!("stopping");
     let is_urgent = tokio::select! {
         () = sleep(args.drain_delay) => false,
-        () = accept() => false,
+        () = workers.accept(&service, &doors, tls.as_ref()) => false,
         () = signals.end() => true,
     };
-    drop((http, grpc));
+    drop(doors);
     service.grpc.hang_up().await;
     let patience = if is_urgent { Duration::ZERO } else { args.drain_timeout };
     let is_urgent = tokio::select! {
@@ -168,25 +163,8 @@ fn bind(address: SocketAddr, protocol: Protocol, fix: &str) -> Result<Listening,
     Ok(Listening { listener, address, protocol })
 }
 
-/// Accepts connections at every door, for ever.
-async fn accept(
-    service: &Shared,
-    workers: &Workers,
-    http: &Listening,
-    grpc: Option<&Listening>,
-    tls: Option<&Tls>,
-) {
-    let grpc = async {
-        match grpc {
-            Some(grpc) => workers.accept(service, grpc, tls).await,
-            None => pending().await,
-        }
-    };
-    tokio::join!(workers.accept(service, http, tls), grpc);
-}
-
 /// Says where it listens, and what to try.
-fn greet(service: &Service, http: &Listening, grpc: Option<&Listening>, is_secure: bool) {
+fn greet(service: &Service, doors: &[Listening], is_secure: bool) {
     let scheme = if is_secure { "https" } else { "http" };
     let rules = service.rules.current().rules().len();
     let words = match rules {
@@ -198,17 +176,23 @@ fn greet(service: &Service, http: &Listening, grpc: Option<&Listening>, is_secur
         AnyStore::Memory(_) => "in memory",
         AnyStore::Redis(_) => "on Redis",
     };
-    let base = format!("{scheme}://{}", http.address);
-    let grpc = grpc.map_or(String::new(), |grpc| format!("gRPC on {}\n", grpc.address));
-    let text = format!(
-        "dashpot {}, {store}, {words}\nlistening on {base}\n{grpc}\n  curl -i {base}/v1/check -d \
+    let mut text = format!("dashpot {}, {store}, {words}\n", env!("CARGO_PKG_VERSION"));
+    for door in doors {
+        text.push_str(&match door.protocol {
+            Protocol::Http => format!("listening on {scheme}://{}\n", door.address),
+            Protocol::Grpc => format!("gRPC on {}\n", door.address),
+        });
+    }
+    let http = doors.iter().find(|door| door.protocol == Protocol::Http);
+    let base = http.map_or(String::new(), |http| format!("{scheme}://{}", http.address));
+    text.push_str(&format!(
+        "\n  curl -i {base}/v1/check -d \
          '{{\"key\":\"alice\",\"limit\":\"10/s\"}}'\n\n",
-        env!("CARGO_PKG_VERSION"),
-    );
+    ));
     // Whoever started it may not read it.
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    if !http.address.ip().is_loopback() && service.admin_token.is_none() {
+    if http.is_some_and(|http| !http.address.ip().is_loopback()) && service.admin_token.is_none() {
         info!("there is no admin token: /v1/keys and /v1/rules answer to this machine only");
     }
 }

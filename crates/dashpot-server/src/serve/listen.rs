@@ -3,10 +3,12 @@
 //! Each thread has a runtime of its own and keeps its connections: nothing a request needs moves between
 //! threads.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpStream as PlainStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -73,19 +75,18 @@ impl Workers {
         Ok(Self { threads, stopping, places: Arc::new(Semaphore::new(most)) })
     }
 
-    /// Accepts connections, for ever. At the limit, callers wait until others have left.
-    pub(crate) async fn accept(&self, service: &Shared, door: &Listening, tls: Option<&Tls>) {
-        let Listening { listener, protocol, .. } = door;
+    /// Accepts connections at all doors, for ever. At the limit, callers wait until others have left.
+    pub(crate) async fn accept(&self, service: &Shared, doors: &[Listening], tls: Option<&Tls>) {
         loop {
             // It is never closed.
             let Ok(place) = self.places.clone().acquire_owned().await else { return };
-            match listener.accept().await {
-                Ok((stream, peer)) => {
+            match next(doors).await {
+                Ok((stream, peer, protocol)) => {
                     service.counters.connections.fetch_add(1, Ordering::Relaxed);
                     // It is taken off this thread's runtime, and put on another's.
                     let Ok(stream) = stream.into_std() else { continue };
-                    let tls = tls.map(|tls| tls.acceptor(*protocol));
-                    self.hand_over(Arrival { stream, peer, protocol: *protocol, tls, place });
+                    let tls = tls.map(|tls| tls.acceptor(protocol));
+                    self.hand_over(Arrival { stream, peer, protocol, tls, place });
                 }
                 Err(error) => {
                     // Too many open files, say; or a caller that gave up. Neither is worth ending for.
@@ -129,6 +130,21 @@ impl Workers {
             let _ = thread.handle.join();
         }
     }
+}
+
+/// The next who comes, at whichever door. One after the other is looked at first: a crowd at one keeps nobody from another.
+async fn next(doors: &[Listening]) -> io::Result<(TcpStream, SocketAddr, Protocol)> {
+    let first = fastrand::usize(..doors.len().max(1));
+    poll_fn(|context| {
+        let (before, after) = doors.split_at_checked(first).unwrap_or((&[], doors));
+        for Listening { listener, protocol, .. } in after.iter().chain(before) {
+            if let Poll::Ready(accepted) = listener.poll_accept(context) {
+                return Poll::Ready(accepted.map(|(stream, peer)| (stream, peer, *protocol)));
+            }
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 /// Keeps connections, until no more arrive.

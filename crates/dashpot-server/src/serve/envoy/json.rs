@@ -201,7 +201,7 @@ impl JsonSchema for NamedUnit {
 pub(crate) struct Told<'a> {
     overall_code: &'static str,
     statuses: Vec<ToldStatus<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     response_headers_to_add: Vec<ToldHeader<'a>>,
 }
 
@@ -212,7 +212,7 @@ struct ToldStatus<'a> {
     code: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     current_limit: Option<ToldLimit<'a>>,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     limit_remaining: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_until_reset: Option<String>,
@@ -222,11 +222,11 @@ struct ToldStatus<'a> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ToldLimit<'a> {
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     requests_per_unit: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<&'static str>,
-    #[serde(skip_serializing_if = "str::is_empty")]
+    #[serde(default, skip_serializing_if = "str::is_empty")]
     name: &'a str,
 }
 
