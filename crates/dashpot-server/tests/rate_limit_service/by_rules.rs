@@ -109,11 +109,10 @@ fn a_rule_that_several_descriptors_lead_to_counts_once() {
 
 #[test]
 fn all_or_nothing_across_rules() {
-    let rules = "[[rule]]\nname = 'user'\nmatch = { fact = { user = '*' } }\nby = ['fact:user']\n\
+    let rules = "[[rule]]\nname = 'user'\nabsent = 'skip'\nby = ['fact:user']\n\
         limits = ['10/day']\n[[rule]]\nname = 'path'\nmatch = { path = '/few' }\n\
         limits = ['1/day']\n";
-    let rules = rules.replace("match = { fact = { user = '*' } }\n", "absent = 'skip'\n");
-    both_by_rules(&rules, "", |scene| {
+    both_by_rules(rules, "", |scene| {
         let asked = request("d", &[descriptor(&[("user", "a")]), descriptor(&[("path", "/few")])]);
         assert!(!scene.ask(&asked).over);
         let answer = scene.ask(&asked);

@@ -77,7 +77,7 @@ fn over_http_as_well_and_both_together() {
 fn a_fleet_shares_the_limit_exactly() {
     let redis = RedisServer::start();
     // Patient, so that a busy machine is not taken for a server that is down.
-    let rules = format!("[store]\nurl = '{}'\ndeadline = '5s'\non_error = 'deny'\n", redis.url());
+    let rules = format!("[store]\nurl = '{}'\ndeadline = '2s'\non_error = 'deny'\n", redis.url());
     let both = [(); 2].map(|()| Scene::with_rules(&rules, YAML, &[]));
     for scene in &both {
         until("the store", PATIENCE, || {

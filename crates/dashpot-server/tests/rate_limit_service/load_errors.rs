@@ -76,9 +76,9 @@ fn units() {
         ("»fortnight", "fortnight"),
         ("»days", "days"),
         ("»unknown", "unknown"),
-        ("»''", "unit"),
-        ("»3", "unit"),
-        ("»[day]", "unit"),
+        ("»''", ""),
+        ("»3", ""),
+        ("»[day]", ""),
     ] {
         let text = with(&format!("rate_limit:\n  unit: {value}\n  requests_per_unit: 1"));
         is_told(&text, word, true);
@@ -104,8 +104,8 @@ fn the_same_twice() {
     let inner = with("descriptors:\n  - key: a\n    value: x*\n  - »key: a\n    value: x*");
     is_told(&inner, "a", false);
     // A key of YAML itself.
-    is_told(&with("shadow_mode: true\n»shadow_mode: false"), "shadow_mode", false);
-    is_told("domain: d\n»domain: e\n", "domain", false);
+    is_told(&with("shadow_mode: true\n»shadow_mode: false"), "", false);
+    is_told("domain: d\n»domain: e\n", "", false);
 }
 
 #[test]
@@ -113,14 +113,14 @@ fn domains() {
     is_told("domain: »''\ndescriptors:\n  - key: k\n", "domain", true);
     is_told("»descriptors:\n  - key: k\n", "domain", false);
     is_told("domain: »\ndescriptors:\n  - key: k\n", "domain", false);
-    is_told("domain: »[d]\ndescriptors:\n  - key: k\n", "domain", false);
+    is_told("domain: »[d]\ndescriptors:\n  - key: k\n", "", false);
 }
 
 #[test]
 fn keys_that_are_empty() {
     is_told("domain: d\ndescriptors:\n  - key: »''\n", "key", true);
     is_told("domain: d\ndescriptors:\n  - »value: v\n", "key", false);
-    is_told("domain: d\ndescriptors:\n  - key: »\n", "key", false);
+    is_told("domain: d\ndescriptors:\n  - key: »\n", "", false);
     is_told(&with("descriptors:\n  - key: »''\n    value: v"), "key", true);
 }
 
@@ -146,8 +146,8 @@ fn sharing_without_a_star() {
 #[test]
 fn values_of_another_type() {
     for (text, word) in [
-        (with("rate_limit: »5"), "rate_limit"),
-        (with("rate_limit: »[]"), "rate_limit"),
+        (with("rate_limit: »5"), ""),
+        (with("rate_limit: »[]"), ""),
         (with("rate_limit: { unit: day, requests_per_unit: »many }"), "many"),
         (with("rate_limit: { unit: day, requests_per_unit: »-1 }"), "-1"),
         (with("rate_limit: { unit: day, requests_per_unit: »1.5 }"), "1.5"),

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use dashpot_testkit::process::{await_stopped, signal};
 use serde_json::{Value, json};
 
 use crate::client::PATIENCE;
@@ -157,14 +158,18 @@ fn whoever_does_not_speak_http_2_is_sent_away() {
     goes_on(&scene);
 }
 
-/// Whoever does not wait for an answer leaves nothing behind.
+/// Whoever does not wait for an answer is told that it is too late, and leaves nothing behind.
 #[test]
 fn a_deadline_that_is_over_is_over() {
     let scene = Scene::start(YAML, &[]);
+    goes_on(&scene);
+    let process = scene.service.process();
+    signal(process, "STOP");
+    await_stopped(process, true);
     let asked = request("d", &[descriptor(&[("k", "v")])]);
-    let answer = call(json!({
-        "op": "limit", "to": scene.grpc.to_string(), "request": asked, "deadline": 0.000_001,
-    }));
+    let to = scene.grpc.to_string();
+    let answer = call(json!({"op": "limit", "to": to, "request": asked, "deadline": 0.2}));
+    signal(process, "CONT");
     assert_eq!(answer["error"]["code"], "DEADLINE_EXCEEDED", "{answer}");
     goes_on(&scene);
 }
