@@ -27,6 +27,8 @@ const ROUTES: &[(&str, &str)] = &[
     ("get", "/readyz"),
     ("get", "/metrics"),
     ("get", "/openapi.json"),
+    ("post", "/json"),
+    ("get", "/healthcheck"),
     ("get", "/"),
 ];
 

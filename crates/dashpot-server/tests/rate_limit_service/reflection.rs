@@ -57,8 +57,10 @@ fn the_file_of_a_symbol_is_told() {
         let told = answer["file"].as_str().unwrap_or_else(|| panic!("{symbol}: {answer}"));
         assert!(told.contains(file), "{symbol}: {answer}");
     }
-    let answer = reflected(&scene, json!({"op": "symbol", "symbol": "no.such.Thing"}));
-    assert!(answer["file"].is_null(), "{answer}");
+    let to = scene.grpc.to_string();
+    let asked = json!({"op": "symbol", "symbol": "no.such.Thing", "version": "v1", "to": to});
+    let answer = call(asked);
+    assert_eq!(answer["error"]["code"], "NOT_FOUND", "{answer}");
 }
 
 /// All that is imported is there as well: a client makes its messages of nothing else.

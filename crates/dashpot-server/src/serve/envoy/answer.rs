@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dashpot::{Decision, Outcome, PolicyStatus, Timestamp};
+use dashpot::{Decision, PolicyStatus, Timestamp};
 use dashpot_http::{Wait, headers};
 use dashpot_rules::Headers;
 use http::HeaderMap;
@@ -61,14 +61,13 @@ fn status(part: &Part<'_>, outcomes: &Outcomes<'_>, at: Timestamp) -> Descriptor
             name: policy.name(),
         },
     };
-    let is_denied = status.outcome() == Outcome::Deny;
     DescriptorStatus {
         current_limit: Some(RateLimit {
             requests_per_unit: count,
             unit: unit.into(),
             name: name.to_owned(),
         }),
-        limit_remaining: if is_denied { 0 } else { clamp(status.remaining()) },
+        limit_remaining: clamp(status.remaining()),
         duration_until_reset: Some(until_reset(status, at)),
         ..nothing
     }

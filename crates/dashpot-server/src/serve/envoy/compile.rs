@@ -43,10 +43,10 @@ impl Terms {
 pub(super) type Source = (String, String);
 
 /// Makes limits of files; or says everything that is wrong with them. What came of limits of the same name before goes on.
-pub(super) fn compile(
-    sources: &[Source],
+pub(super) fn compile<'b>(
+    sources: &'b [Source],
     terms: Terms,
-    before: &HashMap<String, Arc<Tally>>,
+    before: &'b HashMap<String, Arc<Tally>>,
 ) -> Result<Limits, Problems> {
     let mut compiler = Compiler {
         terms,
@@ -54,9 +54,11 @@ pub(super) fn compile(
         limits: Limits::default(),
         problems: Vec::new(),
         file: String::new(),
+        text: "",
     };
     for (name, text) in sources {
         compiler.file.clone_from(name);
+        compiler.text = text;
         match yaml::read(name, text) {
             Ok(file) => compiler.file(&file),
             Err(problem) => compiler.problems.push(problem),
@@ -74,8 +76,9 @@ struct Compiler<'b> {
     before: &'b HashMap<String, Arc<Tally>>,
     limits: Limits,
     problems: Vec<Problem>,
-    /// The one that is read.
+    /// The one that is read, and what is in it.
     file: String,
+    text: &'b str,
 }
 
 impl Compiler<'_> {
@@ -84,15 +87,19 @@ impl Compiler<'_> {
         self.problems.push(Problem::new(&self.file, Some(place), message));
     }
 
-    fn advise<T>(&mut self, at: &Spanned<T>, message: &str) {
-        let place = yaml::place(&at.referenced);
-        self.limits.advice.push(Problem::new(&self.file, Some(place), message).to_string());
+    /// Points at the key, which is what is to go.
+    fn unsupported<T>(&mut self, at: &Spanned<T>, key: &str, message: &str) {
+        let place = yaml::key_before(self.text, yaml::place(&at.referenced), key);
+        self.problems.push(Problem::new(&self.file, Some(place), format!("`{key}` {message}")));
     }
 
     fn file(&mut self, file: &yaml::File) {
         let Some(domain) = file.domain.as_ref().filter(|domain| !domain.value.is_empty()) else {
             let message = "a file is about a `domain`, and this one names none";
-            self.problems.push(Problem::new(&self.file, Some((1, 1)), message));
+            match &file.domain {
+                Some(empty) => self.wrong(empty, message),
+                None => self.problems.push(Problem::new(&self.file, Some((1, 1)), message)),
+            }
             return;
         };
         let name = domain.value.clone();
@@ -117,7 +124,10 @@ impl Compiler<'_> {
             }
             let Some(key) = descriptor.value.key.as_ref().filter(|key| !key.value.is_empty())
             else {
-                self.wrong(descriptor, "a descriptor has a `key`");
+                match &descriptor.value.key {
+                    Some(empty) => self.wrong(empty, "a descriptor's `key` is not empty"),
+                    None => self.wrong(descriptor, "a descriptor has a `key`"),
+                }
                 continue;
             };
             let value = descriptor.value.value.as_ref().map_or("", |value| &value.value);
@@ -150,24 +160,30 @@ impl Compiler<'_> {
         let mut node = Node::default();
         let is_set = |flag: &&Spanned<bool>| flag.value;
         if let Some(at) = written.quota_mode.as_ref().filter(is_set) {
-            self.wrong(
-                at,
-                "`quota_mode` is not supported: remove it, and the limit denies by itself",
-            );
+            let message = "is not supported: remove it, and the limit denies by itself";
+            self.unsupported(at, "quota_mode", message);
         }
         if let Some(at) = &written.metadata {
-            self.wrong(
-                at,
-                "`metadata` is not supported: nothing is told to Envoy but headers; remove it",
-            );
+            let message = "is not supported: Envoy is told of headers and nothing else; remove it";
+            self.unsupported(at, "metadata", message);
         }
-        for at in [&written.detailed_metric, &written.value_to_metric].into_iter().flatten() {
-            if at.value {
-                self.advise(
-                    at,
-                    "this changes nothing: metrics are by descriptor as it is written, and never carry values; \
-                     GET /v1/keys/top tells which are denied most",
+        let metrics = [
+            ("detailed_metric", &written.detailed_metric),
+            ("value_to_metric", &written.value_to_metric),
+        ];
+        for (key, at) in metrics {
+            // Said of the first; the others are like it.
+            let is_said = |said: &String| said.contains(key);
+            if let Some(at) = at.as_ref().filter(is_set)
+                && !self.limits.advice.iter().any(is_said)
+            {
+                let message = format!(
+                    "`{key}` changes nothing: metrics are by descriptor as it is written, and never carry values; \
+                     GET /v1/keys/top tells which are denied most"
                 );
+                let place = yaml::place(&at.referenced);
+                let advice = Problem::new(&self.file, Some(place), message);
+                self.limits.advice.push(advice.to_string());
             }
         }
         if let Some(at) = written.share_threshold.as_ref().filter(is_set) {
@@ -192,7 +208,9 @@ impl Compiler<'_> {
         for replaced in written.replaces.as_deref().unwrap_or_default() {
             match replaced.value.name.as_deref().unwrap_or_default() {
                 "" => self.wrong(replaced, "`replaces` names the limit it is about: `- name: …`"),
-                own if own == name => self.wrong(replaced, "a limit cannot replace itself"),
+                own if own == name => {
+                    self.wrong(replaced, format!("`{name}` cannot replace itself"));
+                }
                 other => replaces.push(other.to_owned()),
             }
         }

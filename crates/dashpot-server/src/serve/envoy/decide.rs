@@ -1,5 +1,7 @@
 //! From plans to how each descriptor stands.
 
+use std::time::Duration;
+
 use dashpot::{
     Check, Cost, Decision, Outcome, PolicyStatus, Reservation, Retry, Standing, Timestamp,
 };
@@ -28,13 +30,31 @@ pub(super) struct Decided<'r> {
     pub(super) enforced: Vec<PolicyStatus<'r>>,
 }
 
-impl Decided<'_> {
+impl<'r> Decided<'r> {
     fn new(at: Timestamp) -> Self {
         Self { at, outcomes: Vec::new(), enforced: Vec::new() }
     }
 
     pub(super) fn is_over(&self) -> bool {
         self.outcomes.iter().any(|one| one.is_over)
+    }
+
+    /// What was denied stays so, and is told how it stands after something was taken all the same.
+    fn now_as(&mut self, after: &Self) {
+        let later = |statuses: &mut Vec<PolicyStatus<'r>>, after: &[PolicyStatus<'r>]| {
+            for (status, after) in statuses.iter_mut().zip(after) {
+                *status = match status.outcome() {
+                    Outcome::Allow => *after,
+                    // Until all is as it was: enough for any cost that can pass.
+                    Outcome::Deny if status.is_never() => denied(after, Retry::Never),
+                    Outcome::Deny => denied(after, Retry::After(nanos(after.reset_after()))),
+                };
+            }
+        };
+        for (own, after) in self.outcomes.iter_mut().zip(&after.outcomes) {
+            later(&mut own.statuses, &after.statuses);
+        }
+        later(&mut self.enforced, &after.enforced);
     }
 }
 
@@ -81,6 +101,9 @@ pub(super) async fn one_by_one<'r>(
                 // As if it had passed: more than there is can be taken after the fact.
                 settle(service, &check, Cost::PEEK, check.cost, denied).await;
             }
+            let looked = plan.clone().times(0);
+            let ruling = decide(service, &looked).await?;
+            own.now_as(&stand(part, &places, &looked, &ruling));
         }
         own = give_back(service, part, &places, &plan, own).await?;
         all.at = all.at.max(own.at);
@@ -142,20 +165,27 @@ fn as_look<'p>(status: &PolicyStatus<'p>) -> PolicyStatus<'p> {
     if status.remaining() > 0 || status.outcome() == Outcome::Deny {
         return *status;
     }
-    let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let available_after_nanos = status.available_after().map(nanos);
-    let retry = match available_after_nanos {
+    let retry = match status.available_after() {
         _ if status.limit() == 0 => Retry::Never,
-        Some(wait) => Retry::After(wait),
+        Some(wait) => Retry::After(nanos(wait)),
         None => Retry::Unknown,
     };
+    denied(status, retry)
+}
+
+/// The same standing, denied.
+fn denied<'p>(status: &PolicyStatus<'p>, retry: Retry) -> PolicyStatus<'p> {
     let standing = Standing {
         limit: status.limit(),
-        remaining: 0,
+        remaining: status.remaining(),
         reset_after_nanos: nanos(status.reset_after()),
-        available_after_nanos,
+        available_after_nanos: status.available_after().map(nanos),
     };
     PolicyStatus::deny(status.policy(), standing, retry)
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Gives back what was taken too much, if the call passes.

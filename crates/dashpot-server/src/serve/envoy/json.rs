@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Error, Visitor};
+use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::message::{
@@ -25,7 +25,7 @@ pub(crate) struct Call {
     descriptors: Option<Vec<Object<Descriptor>>>,
     /// What it costs for descriptors that do not say.
     #[serde(alias = "hits_addend")]
-    hits_addend: Option<Number>,
+    hits_addend: Option<Number<MAX_32>>,
 }
 
 /// Something that is asked about.
@@ -38,7 +38,7 @@ struct Descriptor {
     limit: Option<Object<Limit>>,
     /// What it costs; 0 only looks.
     #[serde(alias = "hits_addend")]
-    hits_addend: Option<Number>,
+    hits_addend: Option<Number<{ u64::MAX }>>,
     /// Gives so much back instead.
     #[serde(alias = "is_negative_hits")]
     is_negative_hits: Option<bool>,
@@ -58,7 +58,7 @@ pub(crate) struct Entry {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Limit {
     #[serde(alias = "requests_per_unit")]
-    requests_per_unit: Option<Number>,
+    requests_per_unit: Option<Number<MAX_32>>,
     #[schemars(required)]
     unit: Option<NamedUnit>,
 }
@@ -69,7 +69,7 @@ impl From<Call> for RateLimitRequest {
         Self {
             domain: call.domain.unwrap_or_default(),
             descriptors: descriptors.into_iter().map(|Object(one)| one.into()).collect(),
-            hits_addend: call.hits_addend.unwrap_or_default().0,
+            hits_addend: call.hits_addend.unwrap_or_default().low(),
         }
     }
 }
@@ -77,14 +77,14 @@ impl From<Call> for RateLimitRequest {
 impl From<Descriptor> for RateLimitDescriptor {
     fn from(descriptor: Descriptor) -> Self {
         let limit = |Object(limit): Object<Limit>| RateLimitOverride {
-            requests_per_unit: limit.requests_per_unit.unwrap_or_default().0,
+            requests_per_unit: limit.requests_per_unit.unwrap_or_default().low(),
             unit: limit.unit.map_or(0, |unit| unit.0),
         };
         let entries = descriptor.entries.unwrap_or_default();
         Self {
             entries: entries.into_iter().map(|Object(entry)| entry.into()).collect(),
             limit: descriptor.limit.map(limit),
-            hits_addend: descriptor.hits_addend.map(|hits| hits.0.into()),
+            hits_addend: descriptor.hits_addend.map(|hits| hits.0),
             is_negative_hits: descriptor.is_negative_hits.unwrap_or_default(),
         }
     }
@@ -96,34 +96,52 @@ impl From<Entry> for message::Entry {
     }
 }
 
-/// A whole number, which may be written as a text.
+const MAX_32: u64 = u32::MAX as u64;
+
+/// A whole number up to a largest one, which may be written as a text.
 #[derive(Clone, Copy, Debug, Default)]
-struct Number(u32);
+struct Number<const MAX: u64>(u64);
 
-impl<'de> Deserialize<'de> for Number {
+impl Number<MAX_32> {
+    fn low(self) -> u32 {
+        u32::try_from(self.0).unwrap_or(u32::MAX)
+    }
+}
+
+impl<'de, const MAX: u64> Deserialize<'de> for Number<MAX> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Reader;
+        struct Reader<const MAX: u64>;
 
-        impl Visitor<'_> for Reader {
-            type Value = Number;
+        impl<const MAX: u64> Visitor<'_> for Reader<MAX> {
+            type Value = Number<MAX>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "a whole number from 0 to {}", u32::MAX)
+                write!(f, "a whole number from 0 to {MAX}")
             }
 
-            fn visit_u64<E: Error>(self, number: u64) -> Result<Number, E> {
-                u32::try_from(number).map(Number).map_err(|_| {
-                    Error::invalid_value(serde::de::Unexpected::Unsigned(number), &self)
-                })
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Number, E> {
-                let wrong = || Error::invalid_value(serde::de::Unexpected::Str(text), &self);
-                // Signs are no digits.
-                if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-                    return Err(wrong());
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Number<MAX>, E> {
+                if number > MAX {
+                    return Err(Error::invalid_value(Unexpected::Unsigned(number), &self));
                 }
-                text.parse().map(Number).map_err(|_| wrong())
+                Ok(Number(number))
+            }
+
+            fn visit_f64<E: Error>(self, number: f64) -> Result<Number<MAX>, E> {
+                // `3.0` is a whole number, too; beyond what those can tell apart, none is.
+                let low = (number.fract() == 0.0).then(|| number.to_string().parse::<u32>());
+                match low {
+                    Some(Ok(low)) => Ok(Number(low.into())),
+                    _ => Err(Error::invalid_value(Unexpected::Float(number), &self)),
+                }
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Number<MAX>, E> {
+                // Signs are no digits.
+                let number = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse());
+                match number {
+                    Some(Ok(number)) if number <= MAX => Ok(Number(number)),
+                    _ => Err(Error::invalid_value(Unexpected::Str(text), &self)),
+                }
             }
         }
 
@@ -131,7 +149,7 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
-impl JsonSchema for Number {
+impl<const MAX: u64> JsonSchema for Number<MAX> {
     fn inline_schema() -> bool {
         true
     }
@@ -142,7 +160,7 @@ impl JsonSchema for Number {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "anyOf": [
-            { "type": "integer", "minimum": 0, "maximum": u32::MAX },
+            { "type": "integer", "minimum": 0, "maximum": MAX },
             { "type": "string", "pattern": "^[0-9]{1,9}$" },
         ] })
     }
@@ -166,7 +184,7 @@ impl<'de> Deserialize<'de> for NamedUnit {
             fn visit_str<E: Error>(self, name: &str) -> Result<NamedUnit, E> {
                 let known = Unit::named(name).filter(|unit| unit.name() == name);
                 let known = known.map(|unit| NamedUnit(unit.into()));
-                known.ok_or_else(|| Error::invalid_value(serde::de::Unexpected::Str(name), &self))
+                known.ok_or_else(|| Error::invalid_value(Unexpected::Str(name), &self))
             }
 
             fn visit_u64<E: Error>(self, number: u64) -> Result<NamedUnit, E> {

@@ -53,13 +53,55 @@ pub(super) fn read(name: &str, text: &str) -> Result<File, Problem> {
         let told = error.without_snippet().to_string();
         // The place is told in front.
         let told = told.rsplit_once(" at line ").map_or(told.as_str(), |(message, _)| message);
-        // What a program would do about it does not help whoever writes YAML.
-        let told = told.split(", set ").next().unwrap_or(told);
-        Problem::new(name, place, told.split("; use from_").next().unwrap_or(told))
+        Problem::new(name, place, in_our_words(told, place.map(|place| word_at(text, place))))
     })
+}
+
+/// What the library says, to those who write YAML and no programs.
+fn in_our_words(told: &str, word: Option<&str>) -> String {
+    let word = word.unwrap_or_default();
+    match told {
+        "expected mapping start" => "keys and values are expected here".to_owned(),
+        "expected sequence start" => "a list is expected here: `- …`".to_owned(),
+        "expected string scalar" => "a text is expected here".to_owned(),
+        _ if told.starts_with("invalid u32") => {
+            format!("`{word}` is no whole number from 0 to {}", u32::MAX)
+        }
+        _ if told.starts_with("invalid bool") => format!("`{word}` is neither true nor false"),
+        _ if told.starts_with("multiple YAML documents") => {
+            "a file has one document: write another file".to_owned()
+        }
+        // What a program could do about it.
+        _ => told.split(", set ").next().unwrap_or(told).to_owned(),
+    }
 }
 
 /// Line and column.
 pub(super) fn place(at: &Location) -> (u64, u64) {
     (at.line(), at.column())
+}
+
+fn line_at(text: &str, line: u64) -> Option<&str> {
+    text.lines().nth(usize::try_from(line.checked_sub(1)?).ok()?)
+}
+
+/// The word that begins there.
+fn word_at(text: &str, (line, column): (u64, u64)) -> &str {
+    let rest = line_at(text, line).and_then(|line| {
+        let skipped = usize::try_from(column).ok()?.checked_sub(1)?;
+        line.get(line.char_indices().nth(skipped)?.0..)
+    });
+    rest.unwrap_or_default().split([' ', ',', '}', ']', '#']).next().unwrap_or_default()
+}
+
+/// Where the key is whose value is there: on the same line, or on one above.
+pub(super) fn key_before(text: &str, value: (u64, u64), key: &str) -> (u64, u64) {
+    for line in (1..=value.0).rev() {
+        let written = line_at(text, line).unwrap_or_default();
+        if let Some(at) = written.rfind(key) {
+            let before = written.get(..at).unwrap_or_default().chars().count();
+            return (line, before as u64 + 1);
+        }
+    }
+    value
 }
