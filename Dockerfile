@@ -18,11 +18,11 @@ RUN install -d -o 65532 -g 65532 /var/lib/dashpot
 USER 65532:65532
 # Rules that are mounted here as dashpot.toml are found.
 WORKDIR /etc/dashpot
-EXPOSE 8080
+EXPOSE 8080 8081
 # With TLS or on another port: say another, or --no-healthcheck.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s CMD ["bash", "-c", \
     "exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3 && read -r _ status _ <&3 && [ \"$status\" = 200 ]"]
 ENTRYPOINT ["dashpot"]
 # Alone it listens on loopback, which nobody outside of a container reaches. For the same reason nobody
 # outside is admin without a token: see docs/deploying.md.
-CMD ["serve", "--listen", "0.0.0.0:8080"]
+CMD ["serve", "--listen", "0.0.0.0:8080", "--grpc-listen", "0.0.0.0:8081"]
