@@ -1,6 +1,7 @@
 //! From rules to keys and decisions: who shares a counter with whom, and what is decided.
 
 mod cut;
+mod joined;
 mod lists;
 mod priorities;
 mod secrets;

@@ -13,7 +13,7 @@ use dashpot_testkit::block_on;
 use super::{Answer, World, limited};
 
 /// Fails, and counts how often it was asked; so many instances share it.
-struct Dead(AtomicU32, NonZeroU64);
+pub(super) struct Dead(AtomicU32, NonZeroU64);
 
 impl Default for Dead {
     fn default() -> Self {
@@ -22,7 +22,7 @@ impl Default for Dead {
 }
 
 impl Dead {
-    fn shared_by(instances: u64) -> Self {
+    pub(super) fn shared_by(instances: u64) -> Self {
         Self(AtomicU32::new(0), NonZeroU64::new(instances).unwrap())
     }
 
