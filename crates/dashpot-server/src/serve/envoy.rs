@@ -49,11 +49,36 @@ pub(crate) async fn answer(
     request: &RateLimitRequest,
 ) -> Result<RateLimitResponse, Fault> {
     question::validate(request)?;
-    let (limits, rules) = (service.envoy.current(), service.rules.current());
-    let overrides = question::overrides(request, service)?;
-    if overrides.is_empty() && rules.is_empty() && !limits.knows(&request.domain) {
+    // What need not be waited for is not kept in a future: they are moved about, and this is long.
+    if let Some(answer) = answer_at_once(service, request) {
+        return answer;
+    }
+    Box::pin(answer_in_time(service, request)).await
+}
+
+/// The answer, if the store has it at once and nothing is special. Else nothing was asked.
+fn answer_at_once(
+    service: &Service,
+    request: &RateLimitRequest,
+) -> Option<Result<RateLimitResponse, Fault>> {
+    let (limits, rules) = (service.envoy.borrow(), service.rules.borrow());
+    if service.envoy.counts_denied || request.descriptors.iter().any(|one| one.limit.is_some()) {
+        return None;
+    }
+    let parts = question::parts(request, &[], &limits, &rules);
+    let decided = decide::at_once(service, request, &parts)?;
+    if rules.is_empty() && !limits.knows(&request.domain) {
         service.note_unknown(&request.domain);
     }
+    Some(decided.map(|decided| answer::tell(&parts, &decided, rules.headers())))
+}
+
+async fn answer_in_time(
+    service: &Service,
+    request: &RateLimitRequest,
+) -> Result<RateLimitResponse, Fault> {
+    let (limits, rules) = (service.envoy.current(), service.rules.current());
+    let overrides = question::overrides(request, service)?;
     let parts = question::parts(request, &overrides, &limits, &rules);
     let decided = if service.envoy.counts_denied {
         decide::one_by_one(service, request, &parts).await?

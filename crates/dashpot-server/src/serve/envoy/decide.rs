@@ -58,6 +58,28 @@ impl<'r> Decided<'r> {
     }
 }
 
+/// [`together`], if the store has the answer at once, and nothing is looked at or given back. Else nothing was asked.
+pub(super) fn at_once<'r>(
+    service: &Service,
+    request: &RateLimitRequest,
+    parts: &[Part<'r>],
+) -> Option<Result<Decided<'r>, Fault>> {
+    if parts.iter().any(|part| !matches!(part.hits, Hits::Take(_))) {
+        return None;
+    }
+    let mut plan = Plan::empty();
+    let places = ask(request, parts, &mut plan);
+    let mut ruling = Ruling::default();
+    if !plan.decide_at_once(&service.store, &service.local, &mut ruling) {
+        return None;
+    }
+    let answer = is_answer(&ruling).map(|()| {
+        service.note_denied(&plan, &ruling);
+        stand(parts, &places, &plan, &ruling)
+    });
+    Some(answer)
+}
+
 /// Asks the store: all descriptors pass together, or none is counted.
 pub(super) async fn together<'r>(
     service: &Service,
@@ -121,12 +143,18 @@ fn ask<'r>(request: &RateLimitRequest, parts: &[Part<'r>], plan: &mut Plan<'r>) 
 
 async fn decide<'r>(service: &Service, plan: &Plan<'r>) -> Result<Ruling<'r>, Fault> {
     let ruling = service.decide(plan).await;
+    is_answer(&ruling)?;
+    Ok(ruling)
+}
+
+/// Whether there is one.
+fn is_answer(ruling: &Ruling<'_>) -> Result<(), Fault> {
     match ruling.refusal() {
         Some(Refusal::Unavailable(rule)) => Err(Fault::Unavailable(format!(
             "the store does not answer, and {} lets nothing pass without it",
             rule.name()
         ))),
-        _ => Ok(ruling),
+        _ => Ok(()),
     }
 }
 
