@@ -50,8 +50,8 @@ const USAGE: &str =
     "usage: bench [--quick | --full] [speed] [three] [excess] [bytes] [fill] [flood] [layer] [rules]
              [redis] [outage] [service] [grpc]
 
-  --quick   about a minute: fewer rounds, and what is rough about them shows
-  --full    adds 10 million keys: twenty minutes, 5 GB of memory
+  --quick   about two minutes: fewer rounds, and what is rough about them shows
+  --full    adds 10 million keys: half an hour, 5 GB of memory
 Without the name of a section, all of them.";
 
 fn main() -> ExitCode {

@@ -55,6 +55,9 @@ const SUBJECTS: [Subject; 3] = [
     },
 ];
 
+/// Which of its bodies a service is sent.
+type Body = fn(&Subject) -> &'static str;
+
 pub(crate) fn report(scale: Scale) {
     let (rounds, seconds) = match scale {
         Scale::Quick => (1, 2),
@@ -63,8 +66,7 @@ pub(crate) fn report(scale: Scale) {
     };
     let mut table =
         Table::new(["answers", "who", "requests/s", "÷ throttlecrab", "p50 ms", "p99 ms"]);
-    let bodies: [(&str, fn(&Subject) -> &'static str); 2] =
-        [("allowed", |one| one.allow), ("denied", |one| one.deny)];
+    let bodies: [(&str, Body); 2] = [("allowed", |one| one.allow), ("denied", |one| one.deny)];
     for (outcome, body) in bodies {
         let medians =
             medians(rounds, &SUBJECTS, |subject| measure(subject, body(subject), seconds));

@@ -107,7 +107,11 @@ fn understand(told: &str) -> Option<Load> {
     let is_well = answers > 0.0
         && before("requests:", "succeeded")? == answers
         && before("requests:", "errored")? == 0.0
-        && before("status codes:", "2xx")? == answers;
+        // One whose head came before the end and whose message did not is 2xx, and not done.
+        && before("status codes:", "2xx")? >= answers
+        && before("status codes:", "3xx")? == 0.0
+        && before("status codes:", "4xx")? == 0.0
+        && before("status codes:", "5xx")? == 0.0;
     let rate = before("finished in", "req/s")?;
     let bytes = before("traffic:", "data")?;
     is_well.then_some(Load { rate, answers, bytes })
