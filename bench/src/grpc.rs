@@ -112,13 +112,14 @@ const SUBJECTS: [Subject; 5] = [
         protocol: THROTTLE,
     },
     Subject {
+        // Its own program is actix's, whose runtime has one thread.
         name: "limitador",
-        run: |port, limit, _| run_limitador(port, limit, "many"),
+        run: |port, limit, _| run_limitador(port, limit, "one"),
         protocol: ENVOY,
     },
     Subject {
-        name: "limitador, one thread",
-        run: |port, limit, _| run_limitador(port, limit, "one"),
+        name: "limitador, many threads",
+        run: |port, limit, _| run_limitador(port, limit, "many"),
         protocol: ENVOY,
     },
 ];
@@ -197,8 +198,8 @@ pub(crate) fn report(scale: Scale) {
          as Envoy asks (`ShouldRateLimit`), throttlecrab by its own method. The first dashpot is as it starts, with \
          one thread less than there are processors; it answers with every descriptor's state and the headers to add, \
          limitador with the outcome alone. limitador is its library in memory behind tonic, not its own program, which is not \
-         on crates.io: without that one's metrics and traces, on tokio's usual threads, and on one, as that \
-         program has it.",
+         on crates.io: without that one's metrics and traces, on one thread, as that program has it, and on as many as \
+         tokio takes.",
     );
 }
 
