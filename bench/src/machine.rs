@@ -11,7 +11,15 @@ pub(crate) fn print_header() {
     let cores = thread::available_parallelism().map_or(0, usize::from);
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let memory = kib(&memory, "MemTotal") / (1 << 30) as f64;
-    let peers = ["governor", "tower_governor", "dashmap", "throttlecrab", "quanta", "foldhash"];
+    let peers = [
+        "governor",
+        "tower_governor",
+        "dashmap",
+        "throttlecrab",
+        "limitador",
+        "quanta",
+        "foldhash",
+    ];
     let versions = peers.map(|name| format!("{name} {}", locked(name))).join(", ");
 
     println!("# dashpot and its peers\n");

@@ -5,11 +5,13 @@ mod child;
 mod excess;
 mod fill;
 mod flood;
+mod grpc;
 mod layer;
 mod machine;
 mod peer;
 mod peers;
 mod redis;
+mod servers;
 mod service;
 mod speed;
 mod table;
@@ -29,7 +31,7 @@ pub(crate) enum Scale {
 
 type Section = (&'static str, fn(Scale));
 
-const SECTIONS: [Section; 11] = [
+const SECTIONS: [Section; 12] = [
     ("speed", speed::report),
     ("three", speed::report_three),
     ("excess", excess::report),
@@ -41,14 +43,15 @@ const SECTIONS: [Section; 11] = [
     ("redis", redis::report),
     ("outage", redis::report_outages),
     ("service", service::report),
+    ("grpc", grpc::report),
 ];
 
 const USAGE: &str =
     "usage: bench [--quick | --full] [speed] [three] [excess] [bytes] [fill] [flood] [layer] [rules]
-             [redis] [outage] [service]
+             [redis] [outage] [service] [grpc]
 
-  --quick   about a minute: fewer rounds, and what is rough about them shows
-  --full    adds 10 million keys: twenty minutes, 5 GB of memory
+  --quick   about two minutes: fewer rounds, and what is rough about them shows
+  --full    adds 10 million keys: half an hour, 5 GB of memory
 Without the name of a section, all of them.";
 
 fn main() -> ExitCode {
@@ -57,6 +60,12 @@ fn main() -> ExitCode {
         args.split_first().map(|(first, rest)| (first.as_str(), rest))
     {
         child::answer(rest);
+        return ExitCode::SUCCESS;
+    }
+    if let Some((grpc::LIMITADOR, rest)) =
+        args.split_first().map(|(first, rest)| (first.as_str(), rest))
+    {
+        grpc::serve_limitador(rest);
         return ExitCode::SUCCESS;
     }
 

@@ -1,18 +1,19 @@
 //! The service over HTTP, beside throttlecrab's; how soon it answers, and how large it is.
 //!
 //! Both are asked by `wrk`, one thread and 50 connections, on the same machine: what it takes is taken
-//! from both alike. scripts/bench says how to get them if they are not there.
+//! from both alike. scripts/bench installs it if it is not there.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
-use dashpot_testkit::process::{TemporaryDirectory, free_port, start};
+use dashpot_testkit::process::{TemporaryDirectory, free_port};
 
 use crate::Scale;
+use crate::servers::{Running, at, dashpot, medians, program, throttlecrab};
 use crate::table::{Table, count, median, number};
 
 /// Questions that differ in their keys, so that no key is hot.
@@ -31,36 +32,31 @@ struct Subject {
 const SUBJECTS: [Subject; 3] = [
     Subject {
         name: "dashpot",
-        run: |port| dashpot(port, &[]),
+        run: |port| dashpot(port, &["--listen", &at(port), "--grpc-listen", &at(0)]),
         path: "/v1/check",
         allow: r#"'{"key":"user-' .. key .. '","limit":"1000000/s burst 1000000"}'"#,
         deny: r#"'{"key":"user-' .. key .. '","limit":"1/h"}'"#,
     },
     Subject {
         name: "dashpot --threads 2",
-        run: |port| dashpot(port, &["--threads", "2"]),
+        run: |port| {
+            dashpot(port, &["--listen", &at(port), "--grpc-listen", &at(0), "--threads", "2"])
+        },
         path: "/v1/check",
         allow: r#"'{"key":"user-' .. key .. '","limit":"1000000/s burst 1000000"}'"#,
         deny: r#"'{"key":"user-' .. key .. '","limit":"1/h"}'"#,
     },
     Subject {
         name: "throttlecrab",
-        run: throttlecrab,
+        run: |port| throttlecrab(port, "http"),
         path: "/throttle",
         allow: r#"'{"key":"user-' .. key .. '","max_burst":1000000,"count_per_period":1000000,"period":1,"quantity":1}'"#,
         deny: r#"'{"key":"user-' .. key .. '","max_burst":1,"count_per_period":1,"period":3600,"quantity":1}'"#,
     },
 ];
 
-/// Stopped when it is dropped.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+/// Which of its bodies a service is sent.
+type Body = fn(&Subject) -> &'static str;
 
 pub(crate) fn report(scale: Scale) {
     let (rounds, seconds) = match scale {
@@ -70,20 +66,10 @@ pub(crate) fn report(scale: Scale) {
     };
     let mut table =
         Table::new(["answers", "who", "requests/s", "÷ throttlecrab", "p50 ms", "p99 ms"]);
-    let bodies: [(&str, fn(&Subject) -> &'static str); 2] =
-        [("allowed", |one| one.allow), ("denied", |one| one.deny)];
+    let bodies: [(&str, Body); 2] = [("allowed", |one| one.allow), ("denied", |one| one.deny)];
     for (outcome, body) in bodies {
-        let mut figures: Vec<[Vec<f64>; 3]> = SUBJECTS.iter().map(|_| Default::default()).collect();
-        for _ in 0..rounds {
-            for (subject, figures) in SUBJECTS.iter().zip(&mut figures) {
-                let Some(measured) = measure(subject, body(subject), seconds) else { continue };
-                for (all, one) in figures.iter_mut().zip(measured) {
-                    all.push(one);
-                }
-            }
-        }
-        let medians: Vec<[f64; 3]> =
-            figures.into_iter().map(|figures| figures.map(median)).collect();
+        let medians =
+            medians(rounds, &SUBJECTS, |subject| measure(subject, body(subject), seconds));
         for (subject, [rate, half, most]) in SUBJECTS.iter().zip(&medians) {
             let peer = medians.last().map_or(f64::NAN, |peer| peer[0]);
             let ratio = format!("{:.2}", rate / peer);
@@ -150,68 +136,6 @@ fn millis(told: &str, name: &str) -> f64 {
         word => (word.trim_end_matches('s'), 1e3),
     };
     digits.parse::<f64>().map_or(f64::NAN, |number| number * factor)
-}
-
-/// The program, built as it is shipped.
-fn program() -> PathBuf {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/dashpot");
-    let status = Command::new("cargo")
-        .args(["build", "--release", "--locked", "--quiet", "--manifest-path"])
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml"))
-        .status();
-    assert!(status.is_ok_and(|status| status.success()), "dashpot can be built");
-    path
-}
-
-fn dashpot(port: u16, more: &[&str]) -> Option<Running> {
-    let program = program();
-    let child = start(program.to_str()?, |command| {
-        command.args(["serve", "--log-level", "off", "--listen", &format!("127.0.0.1:{port}")]);
-        command.args(["--grpc-listen", "127.0.0.1:0"]);
-        command.args(more).current_dir("/").stdout(Stdio::null());
-    });
-    wait_for(port);
-    Some(Running(child))
-}
-
-fn throttlecrab(port: u16) -> Option<Running> {
-    let installed =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("target/peers/bin/throttlecrab-server");
-    if !installed.exists() {
-        let status = Command::new("cargo")
-            .args([
-                "install",
-                "--locked",
-                "--quiet",
-                "throttlecrab-server",
-                "--version",
-                "0.4.40",
-                "--root",
-            ])
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("target/peers"))
-            .status();
-        if !status.is_ok_and(|status| status.success()) {
-            eprintln!(
-                "throttlecrab-server cannot be installed; it needs protoc (protobuf-compiler)"
-            );
-            return None;
-        }
-    }
-    let child = start(installed.to_str()?, |command| {
-        command.args(["--http", "--http-host", "127.0.0.1", "--http-port", &port.to_string()]);
-        command.args(["--log-level", "error", "--store", "periodic"]).stdout(Stdio::null());
-    });
-    wait_for(port);
-    Some(Running(child))
-}
-
-/// Waits until somebody listens.
-fn wait_for(port: u16) {
-    let began = Instant::now();
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(began.elapsed() < Duration::from_secs(10), "nobody listens on {port}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// From the start of the process to its first answer.

@@ -37,6 +37,18 @@ pub fn describe(decision: &Decision<'_>, wait: &Wait, config: &Headers, out: &mu
     write_state(decision, wait, config, out);
 }
 
+/// What [`describe`] writes, as a list: for those who tell it by other means than a response.
+#[must_use]
+pub fn list(
+    decision: &Decision<'_>,
+    wait: &Wait,
+    config: &Headers,
+) -> Vec<(HeaderName, HeaderValue)> {
+    let mut lines = Lines::default();
+    write_state(decision, wait, config, &mut lines);
+    lines.into_inner()
+}
+
 /// Lets scripts of other origins read what [`describe`] writes, and `Retry-After`. For answers to
 /// requests with an `Origin`. What the application exposes stays exposed.
 pub fn expose(config: &Headers, out: &mut HeaderMap) {

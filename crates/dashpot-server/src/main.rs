@@ -26,6 +26,10 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
+/// Requests are made of small pieces. With the system's allocator a check over gRPC took a tenth longer.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// One rate limiter for every layer.
 #[derive(Debug, Parser)]
 #[command(name = "dashpot", version, propagate_version = true)]

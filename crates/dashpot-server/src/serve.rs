@@ -9,6 +9,7 @@ mod log;
 mod metrics;
 mod outstanding;
 mod question;
+mod received;
 mod reservation;
 mod scarcest;
 mod secret;

@@ -35,6 +35,10 @@ impl Sink for Lines {
 }
 
 impl Lines {
+    pub(crate) fn into_inner(self) -> Vec<(HeaderName, HeaderValue)> {
+        self.0
+    }
+
     /// Writes them, unless somebody nearer to the work has told of limits: an inner layer, or the
     /// server behind a proxy. Its limit is the one that was reached, if one was.
     pub(crate) fn write(self, out: &mut HeaderMap) {

@@ -15,7 +15,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode, request};
 use http_body_util::{BodyExt, Full};
@@ -25,6 +25,7 @@ use tokio::task::JoinError;
 
 use crate::serve::connection::Progress;
 use crate::serve::metrics::Door;
+use crate::serve::received::Received;
 use crate::serve::service::Shared;
 use crate::serve::store::AnyStore;
 use crate::serve::text::Object;
@@ -211,47 +212,6 @@ impl TooLong {
                 let detail = format!("a body has at most {} KiB", most / 1024);
                 Err(Wrong::new(StatusCode::PAYLOAD_TOO_LARGE, detail))
             }
-        }
-    }
-}
-
-/// A body as it comes in: mostly in one piece, which is not copied then.
-enum Received {
-    Nothing,
-    One(Bytes),
-    Several(BytesMut),
-}
-
-impl Received {
-    fn with(self, data: Bytes) -> Self {
-        match self {
-            Self::Nothing => Self::One(data),
-            Self::One(first) => {
-                let mut all = BytesMut::with_capacity(first.len() + data.len());
-                all.extend_from_slice(&first);
-                all.extend_from_slice(&data);
-                Self::Several(all)
-            }
-            Self::Several(mut all) => {
-                all.extend_from_slice(&data);
-                Self::Several(all)
-            }
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Nothing => 0,
-            Self::One(data) => data.len(),
-            Self::Several(all) => all.len(),
-        }
-    }
-
-    fn whole(self) -> Bytes {
-        match self {
-            Self::Nothing => Bytes::new(),
-            Self::One(data) => data,
-            Self::Several(all) => all.freeze(),
         }
     }
 }

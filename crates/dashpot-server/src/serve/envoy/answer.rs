@@ -5,7 +5,6 @@ use std::time::Duration;
 use dashpot::{Decision, PolicyStatus, Timestamp};
 use dashpot_http::{Wait, headers};
 use dashpot_rules::Headers;
-use http::HeaderMap;
 use http::header::{HeaderValue as Value, RETRY_AFTER};
 
 use super::decide::{Decided, Outcomes};
@@ -92,10 +91,9 @@ fn describe(decided: &Decided<'_>, config: &Headers) -> Vec<HeaderValue> {
     let decision = Decision::new(decided.at, decided.enforced.iter().copied());
     let jitter = if decided.is_over() { config.jitter } else { Duration::ZERO };
     let wait = Wait::of(&decision, jitter);
-    let mut told = HeaderMap::new();
-    headers::describe(&decision, &wait, config, &mut told);
+    let mut told = headers::list(&decision, &wait, config);
     if let Some(seconds) = wait.seconds() {
-        told.insert(RETRY_AFTER, Value::from(seconds));
+        told.push((RETRY_AFTER, Value::from(seconds)));
     }
     let each = told.iter().filter_map(|(name, value)| {
         let value = value.to_str().ok()?.to_owned();

@@ -10,7 +10,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::{Body, Frame};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use prost::Message;
 use tokio::time::timeout;
@@ -20,6 +20,7 @@ use super::message::{Code, RateLimitRequest};
 use super::{Fault, answer};
 use crate::serve::api::BODY_MAX;
 use crate::serve::metrics::Door;
+use crate::serve::received::Received;
 use crate::serve::service::Service;
 
 /// The method that asks.
@@ -165,20 +166,19 @@ async fn receive(body: Incoming) -> Result<Bytes, Wrong> {
         let told = Box::new(Status::resource_exhausted(detail));
         Wrong::Grpc(StatusCode::PAYLOAD_TOO_LARGE, told)
     };
-    let mut reading = pin!(Limited::new(body, PREFIX + BODY_MAX).collect());
+    let mut reading = pin!(read(body));
     // Mostly it is there already, and no timer is needed.
     let read = match poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await {
         Poll::Ready(read) => read,
-        Poll::Pending => timeout(PATIENCE, reading).await.map_err(|_| {
+        Poll::Pending => Box::pin(timeout(PATIENCE, reading)).await.map_err(|_| {
             let told = Box::new(Status::deadline_exceeded("the message did not come in time"));
             Wrong::Grpc(StatusCode::REQUEST_TIMEOUT, told)
         })?,
     };
-    let mut message = match read {
-        Ok(read) => read.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => return Err(too_long()),
-        Err(_) => return Err(Wrong::invalid("the message ended early")),
-    };
+    let mut message = read.map_err(|_| Wrong::invalid("the message ended early"))?;
+    if message.len() > PREFIX + BODY_MAX {
+        return Err(too_long());
+    }
     if message.len() < PREFIX {
         return Err(Wrong::invalid("there is no message"));
     }
@@ -194,6 +194,21 @@ async fn receive(body: Incoming) -> Result<Bytes, Wrong> {
         Ok(length) if length > message.len() => Err(Wrong::invalid("the message ended early")),
         _ => Err(Wrong::invalid("there is more than one message")),
     }
+}
+
+/// Reads all there is, or enough to see that it is too much.
+async fn read(mut body: Incoming) -> Result<Bytes, hyper::Error> {
+    let mut received = Received::Nothing;
+    while let Some(frame) = body.frame().await {
+        // Trailers say nothing here.
+        if let Ok(data) = frame?.into_data() {
+            received = received.with(data);
+            if received.len() > PREFIX + BODY_MAX {
+                break;
+            }
+        }
+    }
+    Ok(received.whole())
 }
 
 /// What never fails.

@@ -1,0 +1,112 @@
+//! Servers that are asked from outside: dashpot's and throttlecrab's, as they are shipped.
+
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use dashpot_testkit::process::start;
+
+use crate::table::median;
+
+/// Stopped when it is dropped.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A port of this machine, as servers are told.
+pub(crate) fn at(port: u16) -> String {
+    format!("127.0.0.1:{port}")
+}
+
+/// The program, built as it is shipped.
+pub(crate) fn program() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let target = root.join("target");
+    let status = Command::new("cargo")
+        .args(["build", "--release", "--locked", "--quiet", "--manifest-path"])
+        .arg(root.join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&target)
+        .status();
+    assert!(status.is_ok_and(|status| status.success()), "dashpot can be built");
+    target.join("release/dashpot")
+}
+
+/// `dashpot serve`, once it listens on this port, which the arguments have to name.
+pub(crate) fn dashpot(port: u16, arguments: &[&str]) -> Option<Running> {
+    let child = start(program().to_str()?, |command| {
+        command.args(["serve", "--log-level", "off"]).args(arguments);
+        command.current_dir("/").stdout(Stdio::null());
+    });
+    wait_for(port);
+    Some(Running(child))
+}
+
+/// throttlecrab's server, on this port for `http` or `grpc`.
+pub(crate) fn throttlecrab(port: u16, protocol: &str) -> Option<Running> {
+    let installed =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("target/peers/bin/throttlecrab-server");
+    if !installed.exists() {
+        let status = Command::new("cargo")
+            .args([
+                "install",
+                "--locked",
+                "--quiet",
+                "throttlecrab-server",
+                "--version",
+                "0.4.40",
+                "--root",
+            ])
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("target/peers"))
+            .status();
+        if !status.is_ok_and(|status| status.success()) {
+            eprintln!(
+                "throttlecrab-server cannot be installed; it needs protoc (protobuf-compiler)"
+            );
+            return None;
+        }
+    }
+    let option = format!("--{protocol}");
+    let child = start(installed.to_str()?, |command| {
+        command.args([&option, &format!("{option}-host"), "127.0.0.1"]);
+        command.args([&format!("{option}-port"), &port.to_string()]);
+        command.args(["--log-level", "error", "--store", "periodic"]).stdout(Stdio::null());
+    });
+    wait_for(port);
+    Some(Running(child))
+}
+
+/// Waits until somebody listens.
+pub(crate) fn wait_for(port: u16) {
+    let began = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(began.elapsed() < Duration::from_secs(10), "nobody listens on {port}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Measures each subject in turn, and again for each round. Medians, figure by figure; what could not
+/// be measured is not a number.
+pub(crate) fn medians<S, const FIGURES: usize>(
+    rounds: usize,
+    subjects: &[S],
+    measure: impl Fn(&S) -> Option<[f64; FIGURES]>,
+) -> Vec<[f64; FIGURES]> {
+    let mut figures: Vec<[Vec<f64>; FIGURES]> =
+        subjects.iter().map(|_| [const { Vec::new() }; FIGURES]).collect();
+    for _ in 0..rounds {
+        for (subject, figures) in subjects.iter().zip(&mut figures) {
+            let Some(measured) = measure(subject) else { continue };
+            for (all, one) in figures.iter_mut().zip(measured) {
+                all.push(one);
+            }
+        }
+    }
+    figures.into_iter().map(|figures| figures.map(median)).collect()
+}
