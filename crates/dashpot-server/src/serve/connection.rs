@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -33,6 +34,10 @@ const LOOK: Duration = Duration::from_secs(5);
 
 /// How long those are listened to who were answered and go on sending.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// How a connection that is quiet is looked at.
+const KEEPALIVE: TcpKeepalive =
+    TcpKeepalive::new().with_time(PATIENCE).with_interval(Duration::from_secs(10)).with_retries(3);
 
 /// The longest head of a request, in bytes.
 const HEAD_MAX: usize = 64 * 1024;
@@ -118,9 +123,13 @@ pub(crate) async fn serve(
     tls: Option<TlsAcceptor>,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let (peer, _) = caller;
+    let (peer, protocol) = caller;
     // An answer is one packet; to wait for more would only delay it.
     let _ = stream.set_nodelay(true);
+    if protocol == Protocol::Grpc {
+        // Who asks for long stays for long. Asking by HTTP/2 whether it is still there would be noted with every frame.
+        let _ = SockRef::from(&stream).set_tcp_keepalive(&KEEPALIVE);
+    }
     let Some(tls) = tls else { return converse(worker, stream, caller, stopping).await };
     // In boxes, since a connection without TLS has no need of their room.
     let greeted = Box::pin(timeout(BODY_PATIENCE, tls.accept(stream)));

@@ -13,24 +13,21 @@ use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::debug;
 
 use crate::serve::connection::Worker;
-use crate::serve::envoy::grpc;
+use crate::serve::envoy::grpc::{self, Asked};
+use crate::serve::metrics::Door;
 
 /// How long a caller may take to begin.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How many bytes it begins with.
 const PREFACE: usize = 24;
-
-/// How often a caller that is quiet is asked whether it is still there, and how long it may take to say so.
-const LOOK: Duration = Duration::from_secs(30);
-const LOOK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How many questions a caller may ask at once; more wait on its side.
 const STREAMS_MAX: u32 = 256;
@@ -50,14 +47,14 @@ pub(crate) async fn serve(
     mut stopping: watch::Receiver<bool>,
 ) {
     let service = service_fn(|request: Request<Incoming>| {
-        let worker = worker.clone();
+        let (worker, asked) = (worker.clone(), Asked::of(request));
         async move {
             let began = Instant::now();
-            let (counted, response) = grpc::call(&worker.service, request).await;
-            if let (Some((door, status)), Some(answered)) =
+            let (counted, response) = grpc::answer(&worker.service, asked).await;
+            if let (Some(status), Some(answered)) =
                 (counted, worker.service.answered.get(worker.number))
             {
-                answered.count(door, status, began.elapsed());
+                answered.count(Door::Envoy, status, began.elapsed());
             }
             Ok::<_, Infallible>(response)
         }
@@ -66,9 +63,8 @@ pub(crate) async fn serve(
     let stream = Heard { stream, bytes: &heard };
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
-        .timer(TokioTimer::new())
-        .keep_alive_interval(LOOK)
-        .keep_alive_timeout(LOOK_PATIENCE)
+        // Nobody who speaks gRPC reads it.
+        .auto_date_header(false)
         .max_concurrent_streams(STREAMS_MAX)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -86,7 +82,7 @@ pub(crate) async fn serve(
                 }
                 return;
             }
-            // Who has begun is asked whether it is still there; who has not cannot be.
+            // Who has begun may be quiet as long as it is there, which TCP sees to.
             () = look.as_mut(), if !has_looked => {
                 has_looked = true;
                 if heard.load(Ordering::Relaxed) < PREFACE {

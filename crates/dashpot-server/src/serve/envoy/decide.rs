@@ -6,10 +6,11 @@ use dashpot::{
     Check, Cost, Decision, Outcome, PolicyStatus, Reservation, Retry, Standing, Timestamp,
 };
 use dashpot_rules::{Asked, Plan, Refusal, Ruling};
+use smallvec::SmallVec;
 
 use super::Fault;
 use super::message::RateLimitRequest;
-use super::question::{Hits, Part};
+use super::question::{Hits, Part, Places};
 use crate::serve::service::Service;
 
 /// How a descriptor stands.
@@ -17,22 +18,25 @@ use crate::serve::service::Service;
 pub(super) struct Outcomes<'r> {
     pub(super) is_over: bool,
     /// Of all policies that were asked, those that only count included.
-    pub(super) statuses: Vec<PolicyStatus<'r>>,
+    pub(super) statuses: Statuses<'r>,
 }
+
+/// How policies stand: mostly one.
+pub(super) type Statuses<'r> = SmallVec<[PolicyStatus<'r>; 1]>;
 
 /// How a call stands.
 #[derive(Debug)]
 pub(super) struct Decided<'r> {
     pub(super) at: Timestamp,
     /// One for each descriptor.
-    pub(super) outcomes: Vec<Outcomes<'r>>,
+    pub(super) outcomes: SmallVec<[Outcomes<'r>; 1]>,
     /// What is enforced, all of it.
-    pub(super) enforced: Vec<PolicyStatus<'r>>,
+    pub(super) enforced: Statuses<'r>,
 }
 
 impl<'r> Decided<'r> {
     fn new(at: Timestamp) -> Self {
-        Self { at, outcomes: Vec::new(), enforced: Vec::new() }
+        Self { at, outcomes: SmallVec::new(), enforced: SmallVec::new() }
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -41,7 +45,7 @@ impl<'r> Decided<'r> {
 
     /// What was denied stays so, and is told how it stands after something was taken all the same.
     fn now_as(&mut self, after: &Self) {
-        let later = |statuses: &mut Vec<PolicyStatus<'r>>, after: &[PolicyStatus<'r>]| {
+        let later = |statuses: &mut Statuses<'r>, after: &[PolicyStatus<'r>]| {
             for (status, after) in statuses.iter_mut().zip(after) {
                 *status = match status.outcome() {
                     Outcome::Allow => *after,
@@ -136,7 +140,11 @@ pub(super) async fn one_by_one<'r>(
 }
 
 /// Adds all questions to a plan. Tells where each descriptor's are.
-fn ask<'r>(request: &RateLimitRequest, parts: &[Part<'r>], plan: &mut Plan<'r>) -> Vec<Vec<usize>> {
+fn ask<'r>(
+    request: &RateLimitRequest,
+    parts: &[Part<'r>],
+    plan: &mut Plan<'r>,
+) -> SmallVec<[Places; 2]> {
     let both = parts.iter().zip(&request.descriptors);
     both.map(|(part, descriptor)| part.ask(&request.domain, descriptor, plan)).collect()
 }
@@ -161,14 +169,14 @@ fn is_answer(ruling: &Ruling<'_>) -> Result<(), Fault> {
 /// How each descriptor stands.
 fn stand<'r>(
     parts: &[Part<'r>],
-    places: &[Vec<usize>],
+    places: &[Places],
     plan: &Plan<'r>,
     ruling: &Ruling<'r>,
 ) -> Decided<'r> {
     let asked = plan.asked(ruling);
     let mut all = Decided::new(ruling.decision().map(Decision::at).unwrap_or_default());
     for (part, places) in parts.iter().zip(places) {
-        let mut own = Outcomes { is_over: part.refusal().is_some(), statuses: Vec::new() };
+        let mut own = Outcomes { is_over: part.refusal().is_some(), statuses: Statuses::new() };
         for Asked { enforced, statuses, .. } in places.iter().filter_map(|place| asked.get(*place))
         {
             for status in *statuses {
@@ -220,7 +228,7 @@ fn nanos(time: Duration) -> u64 {
 async fn give_back<'r>(
     service: &Service,
     parts: &[Part<'r>],
-    places: &[Vec<usize>],
+    places: &[Places],
     plan: &Plan<'r>,
     mut known: Decided<'r>,
 ) -> Result<Decided<'r>, Fault> {

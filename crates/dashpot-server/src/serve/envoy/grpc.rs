@@ -16,10 +16,9 @@ use prost::Message;
 use tokio::time::timeout;
 use tonic::Status;
 
+use super::Fault;
 use super::message::{Code, RateLimitRequest};
-use super::{Fault, answer};
 use crate::serve::api::BODY_MAX;
-use crate::serve::metrics::Door;
 use crate::serve::received::Received;
 use crate::serve::service::Service;
 
@@ -77,43 +76,66 @@ impl Body for Answer {
     }
 }
 
-/// Answers a request. Tells how it went, in words of HTTP, if it is one of those that are counted.
-pub(crate) async fn call(
-    service: &Service,
-    request: Request<Incoming>,
-) -> (Option<(Door, StatusCode)>, Response<Answer>) {
-    let path = request.uri().path();
-    if path != SHOULD_RATE_LIMIT {
-        let Ok(response) = service.grpc.call(request).await;
-        return (None, response.map(Answer::Other));
-    }
-    // By hand, because with tonic's `Grpc::unary` a server did a tenth less.
-    match unary(service, request).await {
-        Ok((status, response)) => (Some((Door::Envoy, status)), response),
-        Err(Wrong::Http(status)) => {
-            let mut response = Response::new(Answer::default());
-            *response.status_mut() = status;
-            (Some((Door::Envoy, status)), response)
+/// What a request is, of which no more is kept than is needed: futures are moved about, and requests are long.
+pub(crate) enum Asked {
+    /// The one that counts, and its message.
+    Decide(Incoming),
+    /// For a library.
+    Other(Box<Request<Incoming>>),
+    /// It is not gRPC.
+    Wrong(StatusCode),
+}
+
+impl Asked {
+    pub(crate) fn of(request: Request<Incoming>) -> Self {
+        if request.uri().path() != SHOULD_RATE_LIMIT {
+            return Self::Other(Box::new(request));
         }
-        Err(Wrong::Grpc(status, told)) => {
-            let mut response = told.into_http();
-            response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-            (Some((Door::Envoy, status)), response)
+        if request.method() != Method::POST {
+            return Self::Wrong(StatusCode::METHOD_NOT_ALLOWED);
         }
+        let is_grpc = |value: &HeaderValue| value.as_bytes().starts_with(b"application/grpc");
+        if !request.headers().get(CONTENT_TYPE).is_some_and(is_grpc) {
+            return Self::Wrong(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        }
+        Self::Decide(request.into_body())
     }
 }
 
-/// Why there is no message.
-enum Wrong {
-    /// It is not gRPC.
-    Http(StatusCode),
-    /// And what that is in words of HTTP.
-    Grpc(StatusCode, Box<Status>),
+/// Answers a request. Tells how it went, in words of HTTP, if it is one of those that are counted.
+pub(crate) async fn answer(
+    service: &Service,
+    asked: Asked,
+) -> (Option<StatusCode>, Response<Answer>) {
+    match asked {
+        Asked::Other(request) => {
+            let Ok(response) = service.grpc.call(*request).await;
+            (None, response.map(Answer::Other))
+        }
+        Asked::Wrong(status) => {
+            let mut response = Response::new(Answer::default());
+            *response.status_mut() = status;
+            (Some(status), response)
+        }
+        // By hand, because with tonic's `Grpc::unary` a server did a tenth less.
+        Asked::Decide(body) => match unary(service, body).await {
+            Ok((status, response)) => (Some(status), response),
+            Err(Wrong(status, told)) => {
+                let mut response = told.into_http();
+                let identity = HeaderValue::from_static("identity");
+                response.headers_mut().insert(ACCEPT_ENCODING, identity);
+                (Some(status), response)
+            }
+        },
+    }
 }
+
+/// Why there is no answer, and what that is in words of HTTP.
+struct Wrong(StatusCode, Box<Status>);
 
 impl Wrong {
     fn invalid(detail: impl Into<String>) -> Self {
-        Self::Grpc(StatusCode::BAD_REQUEST, Box::new(Status::invalid_argument(detail)))
+        Self(StatusCode::BAD_REQUEST, Box::new(Status::invalid_argument(detail)))
     }
 }
 
@@ -122,27 +144,16 @@ impl From<Fault> for Wrong {
         match fault {
             Fault::Invalid { field, detail } => Self::invalid(format!("{field}: {detail}")),
             Fault::Unavailable(detail) => {
-                let told = Box::new(Status::unavailable(detail));
-                Self::Grpc(StatusCode::SERVICE_UNAVAILABLE, told)
+                Self(StatusCode::SERVICE_UNAVAILABLE, Box::new(Status::unavailable(detail)))
             }
         }
     }
 }
 
-async fn unary(
-    service: &Service,
-    request: Request<Incoming>,
-) -> Result<(StatusCode, Response<Answer>), Wrong> {
-    if request.method() != Method::POST {
-        return Err(Wrong::Http(StatusCode::METHOD_NOT_ALLOWED));
-    }
-    let is_grpc = |value: &HeaderValue| value.as_bytes().starts_with(b"application/grpc");
-    if !request.headers().get(CONTENT_TYPE).is_some_and(is_grpc) {
-        return Err(Wrong::Http(StatusCode::UNSUPPORTED_MEDIA_TYPE));
-    }
-    let question = RateLimitRequest::decode(receive(request.into_body()).await?)
+async fn unary(service: &Service, body: Incoming) -> Result<(StatusCode, Response<Answer>), Wrong> {
+    let question = RateLimitRequest::decode(receive(body).await?)
         .map_err(|error| Wrong::invalid(format!("not a RateLimitRequest: {error}")))?;
-    let answer = answer(service, &question).await?;
+    let answer = super::answer(service, &question).await?;
     let is_over = answer.overall_code == Code::OverLimit as i32;
     let status = if is_over { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::OK };
     let length = answer.encoded_len();
@@ -163,8 +174,7 @@ async fn unary(
 async fn receive(body: Incoming) -> Result<Bytes, Wrong> {
     let too_long = || {
         let detail = format!("a message has at most {} KiB", BODY_MAX / 1024);
-        let told = Box::new(Status::resource_exhausted(detail));
-        Wrong::Grpc(StatusCode::PAYLOAD_TOO_LARGE, told)
+        Wrong(StatusCode::PAYLOAD_TOO_LARGE, Box::new(Status::resource_exhausted(detail)))
     };
     let mut reading = pin!(read(body));
     // Mostly it is there already, and no timer is needed.
@@ -172,7 +182,7 @@ async fn receive(body: Incoming) -> Result<Bytes, Wrong> {
         Poll::Ready(read) => read,
         Poll::Pending => Box::pin(timeout(PATIENCE, reading)).await.map_err(|_| {
             let told = Box::new(Status::deadline_exceeded("the message did not come in time"));
-            Wrong::Grpc(StatusCode::REQUEST_TIMEOUT, told)
+            Wrong(StatusCode::REQUEST_TIMEOUT, told)
         })?,
     };
     let mut message = read.map_err(|_| Wrong::invalid("the message ended early"))?;
@@ -186,7 +196,7 @@ async fn receive(body: Incoming) -> Result<Bytes, Wrong> {
     let length = message.get_u32();
     if is_compressed {
         let told = Box::new(Status::unimplemented("send the message uncompressed"));
-        return Err(Wrong::Grpc(StatusCode::UNSUPPORTED_MEDIA_TYPE, told));
+        return Err(Wrong(StatusCode::UNSUPPORTED_MEDIA_TYPE, told));
     }
     match usize::try_from(length) {
         Ok(length) if length == message.len() => Ok(message),

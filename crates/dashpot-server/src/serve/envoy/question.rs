@@ -1,6 +1,7 @@
 //! From a call to a plan.
 
 use dashpot_rules::{Plan, Refusal, Rule, RuleSet};
+use smallvec::SmallVec;
 
 use super::Fault;
 use super::compile::{LEVELS_MAX, Terms};
@@ -70,6 +71,9 @@ pub(super) enum Held<'r> {
     /// Rules, which tell of themselves.
     Rules(Plan<'r>),
 }
+
+/// Where among the rules that are asked those of a descriptor are: mostly one.
+pub(super) type Places = SmallVec<[usize; 2]>;
 
 /// A descriptor, and what holds it.
 #[derive(Debug)]
@@ -165,9 +169,9 @@ impl<'r> Part<'r> {
         domain: &str,
         descriptor: &RateLimitDescriptor,
         plan: &mut Plan<'r>,
-    ) -> Vec<usize> {
+    ) -> Places {
         match &self.held {
-            Held::Nothing | Held::Unlimited => Vec::new(),
+            Held::Nothing | Held::Unlimited => Places::new(),
             Held::Limit { rule, shared, .. } => {
                 let place = plan.len();
                 let value = |number: usize| {
@@ -179,9 +183,9 @@ impl<'r> Part<'r> {
                     [entry.key.as_str(), value(number).unwrap_or(&entry.value)]
                 });
                 plan.ask(rule, ["domain", domain].into_iter().chain(key), self.hits.times());
-                vec![place]
+                Places::from_slice(&[place])
             }
-            Held::Rules(own) => plan.join(&own.clone().times(self.hits.times())),
+            Held::Rules(own) => plan.join(&own.clone().times(self.hits.times())).into(),
         }
     }
 
