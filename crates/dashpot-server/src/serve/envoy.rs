@@ -48,19 +48,21 @@ pub(crate) async fn answer(
     service: &Service,
     request: &RateLimitRequest,
 ) -> Result<RateLimitResponse, Fault> {
-    question::validate(request)?;
-    // What need not be waited for is not kept in a future: they are moved about, and this is long.
-    if let Some(answer) = answer_at_once(service, request) {
-        return answer;
+    match answer_now(service, request) {
+        Some(answer) => answer,
+        None => Box::pin(answer_in_time(service, request)).await,
     }
-    Box::pin(answer_in_time(service, request)).await
 }
 
-/// The answer, if the store has it at once and nothing is special. Else nothing was asked.
-fn answer_at_once(
+/// The answer, if the store has it at once and nothing is special. Else nothing was asked. Futures are moved about, and this
+/// is long: so it is not kept in one.
+pub(crate) fn answer_now(
     service: &Service,
     request: &RateLimitRequest,
 ) -> Option<Result<RateLimitResponse, Fault>> {
+    if let Err(fault) = question::validate(request) {
+        return Some(Err(fault));
+    }
     let (limits, rules) = (service.envoy.borrow(), service.rules.borrow());
     if service.envoy.counts_denied || request.descriptors.iter().any(|one| one.limit.is_some()) {
         return None;

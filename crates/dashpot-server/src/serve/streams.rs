@@ -1,33 +1,29 @@
-//! One connection of HTTP/2, with many streams.
+//! One connection of HTTP/2, with many streams. By h2 itself: with hyper around it, a server did a tenth less.
 
-use std::convert::Infallible;
-use std::io;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use http::Request;
-use hyper::body::Incoming;
-use hyper::server::conn::http2;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use bytes::Bytes;
+use h2::server::{Builder, SendResponse};
+use h2::{RecvStream, SendStream};
+use http::{Response, StatusCode};
+use http_body::{Body, Frame};
+use http_body_util::BodyExt;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::timeout;
 use tracing::debug;
 
 use crate::serve::connection::Worker;
-use crate::serve::envoy::grpc::{self, Asked};
+use crate::serve::envoy::grpc::{Answer, Asked};
 use crate::serve::metrics::Door;
 
 /// How long a caller may take to begin.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// How many bytes it begins with.
-const PREFACE: usize = 24;
 
 /// How many questions a caller may ask at once; more wait on its side.
 const STREAMS_MAX: u32 = 256;
@@ -35,6 +31,9 @@ const STREAMS_MAX: u32 = 256;
 /// How many bytes may be on their way that nobody has read yet: of one stream, and of all.
 const STREAM_WINDOW: u32 = 64 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
+
+/// How many questions are read before they are answered.
+const BATCH: usize = 64;
 
 /// The longest head of a request, in bytes.
 const HEAD_MAX: u32 = 16 * 1024;
@@ -46,104 +45,163 @@ pub(crate) async fn serve(
     peer: SocketAddr,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let service = service_fn(|request: Request<Incoming>| {
-        let (worker, asked) = (worker.clone(), Asked::of(request));
-        async move {
-            let began = Instant::now();
-            let (counted, response) = grpc::answer(&worker.service, asked).await;
-            if let (Some(status), Some(answered)) =
-                (counted, worker.service.answered.get(worker.number))
-            {
-                answered.count(Door::Envoy, status, began.elapsed());
-            }
-            Ok::<_, Infallible>(response)
-        }
-    });
-    let heard = AtomicUsize::new(0);
-    let stream = Heard { stream, bytes: &heard };
-    let mut builder = http2::Builder::new(TokioExecutor::new());
+    let mut builder = Builder::new();
     builder
-        // Nobody who speaks gRPC reads it.
-        .auto_date_header(false)
         .max_concurrent_streams(STREAMS_MAX)
-        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_header_list_size(HEAD_MAX);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let mut look = pin!(sleep(PATIENCE));
-    let (mut has_looked, mut is_ending) = (false, false);
+    let begun = tokio::select! {
+        begun = timeout(PATIENCE, builder.handshake::<_, Bytes>(stream)) => begun,
+        _ = stopping.wait_for(|stopping| *stopping) => return,
+    };
+    let mut connection = match begun {
+        Ok(Ok(connection)) => connection,
+        Ok(Err(error)) => return debug!(%peer, %error, "no HTTP/2"),
+        Err(_) => return debug!(%peer, "no HTTP/2 in time"),
+    };
     let mut told = pin!(stopping.wait_for(|stopping| *stopping));
+    let (mut waiting, mut is_ending) = (Vec::new(), false);
+    let serving = poll_fn(|context| {
+        loop {
+            match connection.poll_accept(context) {
+                Poll::Ready(Some(Ok((request, respond)))) => {
+                    waiting.push((Asked::of(request), respond));
+                    if waiting.len() < BATCH {
+                        continue;
+                    }
+                }
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                Poll::Ready(None) => return Poll::Ready(Ok(())),
+                Poll::Pending if waiting.is_empty() => {
+                    if is_ending || told.as_mut().poll(context).is_pending() {
+                        return Poll::Pending;
+                    }
+                    is_ending = true;
+                    connection.graceful_shutdown();
+                }
+                Poll::Pending => {}
+            }
+            // By now all has been read that is there: mostly whole messages.
+            for (asked, respond) in waiting.drain(..) {
+                begin(&worker, asked, respond, context);
+            }
+        }
+    });
+    if let Err(error) = serving.await {
+        debug!(%peer, %error, "the connection ended early");
+    }
+}
+
+/// Answers a request, now if that can be; a task for each would take longer than the answer.
+fn begin(
+    worker: &Arc<Worker>,
+    mut asked: Asked,
+    respond: SendResponse<Bytes>,
+    context: &mut Context<'_>,
+) {
+    let began = Instant::now();
+    match asked.answer_now(&worker.service, context) {
+        Some((counted, response)) => {
+            worker.count(counted, began);
+            // Who has left does not hear it.
+            let _ = send(response, respond);
+        }
+        None => drop(tokio::spawn(finish(worker.clone(), asked, respond, began))),
+    }
+}
+
+/// Answers a request to the end, whether or not somebody waits for it.
+async fn finish(worker: Arc<Worker>, asked: Asked, respond: SendResponse<Bytes>, began: Instant) {
+    let (counted, response) = asked.answer(&worker.service).await;
+    worker.count(counted, began);
+    if let Ok(Some((body, stream))) = send(response, respond) {
+        let _ = pump(body, stream).await;
+    }
+}
+
+impl Worker {
+    fn count(&self, status: Option<StatusCode>, began: Instant) {
+        if let (Some(status), Some(answered)) = (status, self.service.answered.get(self.number)) {
+            answered.count(Door::Envoy, status, began.elapsed());
+        }
+    }
+}
+
+/// Sends an answer, but for what a library says, which takes its time.
+fn send(
+    response: Response<Answer>,
+    mut respond: SendResponse<Bytes>,
+) -> Result<Option<(tonic::body::Body, SendStream<Bytes>)>, h2::Error> {
+    let (head, body) = response.into_parts();
+    let head = Response::from_parts(head, ());
+    match body {
+        Answer::Whole { message, trailers } => {
+            // Short, and there are not many at once: it need not be waited for until there is room.
+            let mut stream = respond.send_response(head, false)?;
+            stream.send_data(message, false)?;
+            stream.send_trailers(trailers)?;
+            Ok(None)
+        }
+        Answer::Empty => respond.send_response(head, true).map(|_| None),
+        Answer::Other(body) => {
+            let stream = respond.send_response(head, body.is_end_stream())?;
+            Ok((!body.is_end_stream()).then_some((body, stream)))
+        }
+    }
+}
+
+/// Sends what a library says, as fast as it is read.
+async fn pump(mut body: tonic::body::Body, mut stream: SendStream<Bytes>) -> Result<(), h2::Error> {
     loop {
-        tokio::select! {
-            biased;
-            ended = connection.as_mut() => {
-                if let Err(error) = ended {
-                    debug!(%peer, %error, "the connection ended early");
+        let next = tokio::select! {
+            next = body.frame() => next,
+            gone = poll_fn(|context| stream.poll_reset(context)) => return gone.map(drop),
+        };
+        let Some(Ok(frame)) = next else { return stream.send_data(Bytes::new(), true) };
+        match frame.into_data() {
+            Ok(mut data) => {
+                while !data.is_empty() {
+                    stream.reserve_capacity(data.len());
+                    match poll_fn(|context| stream.poll_capacity(context)).await {
+                        Some(room) => {
+                            let room = room?.min(data.len());
+                            stream.send_data(data.split_to(room), false)?;
+                        }
+                        None => return Ok(()),
+                    }
                 }
-                return;
             }
-            // Who has begun may be quiet as long as it is there, which TCP sees to.
-            () = look.as_mut(), if !has_looked => {
-                has_looked = true;
-                if heard.load(Ordering::Relaxed) < PREFACE {
-                    debug!(%peer, "the connection took too long to begin");
-                    return;
+            Err(frame) => {
+                if let Ok(trailers) = frame.into_trailers() {
+                    return stream.send_trailers(trailers);
                 }
-            }
-            _ = told.as_mut(), if !is_ending => {
-                is_ending = true;
-                connection.as_mut().graceful_shutdown();
             }
         }
     }
 }
 
-/// A stream of which is known how much was heard.
-struct Heard<'a, S> {
-    stream: S,
-    bytes: &'a AtomicUsize,
-}
+/// What a caller sends, as libraries read it.
+pub(crate) struct Coming(pub(crate) RecvStream);
 
-impl<S: AsyncRead + Unpin> AsyncRead for Heard<'_, S> {
-    fn poll_read(
+impl Body for Coming {
+    type Data = Bytes;
+    type Error = h2::Error;
+
+    fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        let count = buffer.filled().len().saturating_sub(before);
-        self.bytes.fetch_add(count, Ordering::Relaxed);
-        read
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Heard<'_, S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+    ) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+        match self.0.poll_data(context) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Some(data)) => Poll::Ready(Some(data.and_then(|data| {
+                self.0.flow_control().release_capacity(data.len())?;
+                Ok(Frame::data(data))
+            }))),
+            Poll::Ready(None) => {
+                let trailers = self.0.poll_trailers(context);
+                trailers.map(|read| Some(read.transpose()?.map(Frame::trailers)))
+            }
+        }
     }
 }

@@ -1,13 +1,12 @@
 //! From files as they are written to limits that can be found.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use dashpot::{Algorithm, Policy};
 use dashpot_rules::{OnStoreError, Rule, Tally};
 use serde_saphyr::Spanned;
 
-use super::limits::{Limit, Limits, Node};
+use super::limits::{HashMap, Limit, Limits, Node};
 use super::message::Unit;
 use super::pattern::Pattern;
 use super::problem::{Problem, Problems};

@@ -1,26 +1,25 @@
 //! gRPC: one method by hand, all others by their libraries.
 
 use std::convert::Infallible;
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::future::poll_fn;
+use std::mem;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use h2::RecvStream;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
-use http_body::{Body, Frame};
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use prost::Message;
 use tokio::time::timeout;
 use tonic::Status;
 
 use super::Fault;
-use super::message::{Code, RateLimitRequest};
+use super::message::{Code, RateLimitRequest, RateLimitResponse};
 use crate::serve::api::BODY_MAX;
 use crate::serve::received::Received;
 use crate::serve::service::Service;
+use crate::serve::streams::Coming;
 
 /// The method that asks.
 const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
@@ -36,60 +35,34 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
 /// What is answered with.
-#[derive(Debug)]
 pub(crate) enum Answer {
-    /// A message, and that all is well; or nothing, if it was told in the head.
-    Whole { message: Option<Bytes>, trailers: Option<HeaderMap> },
+    /// A message, and that all is well.
+    Whole { message: Bytes, trailers: HeaderMap },
+    /// Nothing: all was told in the head.
+    Empty,
     /// What a library says.
     Other(tonic::body::Body),
 }
 
-impl Default for Answer {
-    fn default() -> Self {
-        Self::Whole { message: None, trailers: None }
-    }
-}
-
-impl Body for Answer {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        match self.get_mut() {
-            Self::Whole { message, trailers } => {
-                let frame = message.take().map(Frame::data);
-                let frame = frame.or_else(|| trailers.take().map(Frame::trailers));
-                Poll::Ready(frame.map(Ok))
-            }
-            Self::Other(body) => Pin::new(body).poll_frame(context),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Whole { message, trailers } => message.is_none() && trailers.is_none(),
-            Self::Other(body) => body.is_end_stream(),
-        }
-    }
-}
-
-/// What a request is, of which no more is kept than is needed: futures are moved about, and requests are long.
+/// What a request is, of which no more is kept than is needed: it is moved about, and requests are long.
 pub(crate) enum Asked {
-    /// The one that counts, and its message.
-    Decide(Incoming),
+    /// The one that counts, as far as its message has been read.
+    Decide(Reading),
+    /// The same, read, and nobody can say at once.
+    Question(RateLimitRequest),
     /// For a library.
-    Other(Box<Request<Incoming>>),
+    Other(Box<Request<Coming>>),
     /// It is not gRPC.
     Wrong(StatusCode),
 }
 
+/// How it went, in words of HTTP, if it is one of those that are counted; and the answer.
+pub(crate) type Answered = (Option<StatusCode>, Response<Answer>);
+
 impl Asked {
-    pub(crate) fn of(request: Request<Incoming>) -> Self {
+    pub(crate) fn of(request: Request<RecvStream>) -> Self {
         if request.uri().path() != SHOULD_RATE_LIMIT {
-            return Self::Other(Box::new(request));
+            return Self::Other(Box::new(request.map(Coming)));
         }
         if request.method() != Method::POST {
             return Self::Wrong(StatusCode::METHOD_NOT_ALLOWED);
@@ -98,35 +71,64 @@ impl Asked {
         if !request.headers().get(CONTENT_TYPE).is_some_and(is_grpc) {
             return Self::Wrong(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         }
-        Self::Decide(request.into_body())
+        Self::Decide(Reading { body: request.into_body(), received: Received::Nothing })
     }
-}
 
-/// Answers a request. Tells how it went, in words of HTTP, if it is one of those that are counted.
-pub(crate) async fn answer(
-    service: &Service,
-    asked: Asked,
-) -> (Option<StatusCode>, Response<Answer>) {
-    match asked {
-        Asked::Other(request) => {
-            let Ok(response) = service.grpc.call(*request).await;
-            (None, response.map(Answer::Other))
-        }
-        Asked::Wrong(status) => {
-            let mut response = Response::new(Answer::default());
-            *response.status_mut() = status;
-            (Some(status), response)
-        }
-        // By hand, because with tonic's `Grpc::unary` a server did a tenth less.
-        Asked::Decide(body) => match unary(service, body).await {
-            Ok((status, response)) => (Some(status), response),
-            Err(Wrong(status, told)) => {
-                let mut response = told.into_http();
-                let identity = HeaderValue::from_static("identity");
-                response.headers_mut().insert(ACCEPT_ENCODING, identity);
-                (Some(status), response)
+    /// Answers at once, if nothing is to be waited for. By hand, because with tonic's `Grpc::unary` a server did a tenth
+    /// less.
+    pub(crate) fn answer_now(
+        &mut self,
+        service: &Service,
+        context: &mut Context<'_>,
+    ) -> Option<Answered> {
+        match self {
+            Self::Wrong(status) => {
+                let mut response = Response::new(Answer::Empty);
+                *response.status_mut() = *status;
+                Some((Some(*status), response))
             }
-        },
+            Self::Decide(reading) => {
+                let Poll::Ready(read) = reading.poll(context) else { return None };
+                let question = match read.and_then(decode) {
+                    Ok(question) => question,
+                    Err(wrong) => return Some(wrong.answer()),
+                };
+                let answer = super::answer_now(service, &question);
+                if answer.is_none() {
+                    *self = Self::Question(question);
+                }
+                Some(respond(answer?))
+            }
+            Self::Question(_) | Self::Other(_) => None,
+        }
+    }
+
+    /// Answers what is to be waited for.
+    pub(crate) async fn answer(mut self, service: &Service) -> Answered {
+        if let Self::Decide(reading) = &mut self {
+            let read = timeout(PATIENCE, poll_fn(|context| reading.poll(context))).await;
+            let late = || {
+                let told = Box::new(Status::deadline_exceeded("the message did not come in time"));
+                Wrong(StatusCode::REQUEST_TIMEOUT, told)
+            };
+            let question = read.map_err(|_| late()).flatten().and_then(decode);
+            self = match question {
+                Ok(question) => Self::Question(question),
+                Err(wrong) => return wrong.answer(),
+            };
+        }
+        match self {
+            Self::Question(question) => respond(super::answer(service, &question).await),
+            Self::Other(request) => {
+                let Ok(response) = service.grpc.call(*request).await;
+                (None, response.map(Answer::Other))
+            }
+            // Those need not be waited for.
+            Self::Wrong(_) | Self::Decide(_) => {
+                let told = Status::internal("there is no answer");
+                Wrong(StatusCode::INTERNAL_SERVER_ERROR, Box::new(told)).answer()
+            }
+        }
     }
 }
 
@@ -150,10 +152,25 @@ impl From<Fault> for Wrong {
     }
 }
 
-async fn unary(service: &Service, body: Incoming) -> Result<(StatusCode, Response<Answer>), Wrong> {
-    let question = RateLimitRequest::decode(receive(body).await?)
-        .map_err(|error| Wrong::invalid(format!("not a RateLimitRequest: {error}")))?;
-    let answer = super::answer(service, &question).await?;
+impl Wrong {
+    fn answer(self) -> Answered {
+        let Self(status, told) = self;
+        let mut response = told.into_http::<()>().map(|()| Answer::Empty);
+        response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        (Some(status), response)
+    }
+}
+
+fn decode(message: Bytes) -> Result<RateLimitRequest, Wrong> {
+    RateLimitRequest::decode(message)
+        .map_err(|error| Wrong::invalid(format!("not a RateLimitRequest: {error}")))
+}
+
+fn respond(answer: Result<RateLimitResponse, Fault>) -> Answered {
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(fault) => return Wrong::from(fault).answer(),
+    };
     let is_over = answer.overall_code == Code::OverLimit as i32;
     let status = if is_over { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::OK };
     let length = answer.encoded_len();
@@ -164,31 +181,39 @@ async fn unary(service: &Service, body: Incoming) -> Result<(StatusCode, Respons
     answer.encode_raw(&mut message);
     let mut trailers = HeaderMap::with_capacity(1);
     trailers.insert(GRPC_STATUS, HeaderValue::from_static("0"));
-    let mut response =
-        Response::new(Answer::Whole { message: Some(message.freeze()), trailers: Some(trailers) });
+    let mut response = Response::new(Answer::Whole { message: message.freeze(), trailers });
     response.headers_mut().insert(CONTENT_TYPE, GRPC);
-    Ok((status, response))
+    (Some(status), response)
 }
 
-/// Reads the one message that there is.
-async fn receive(body: Incoming) -> Result<Bytes, Wrong> {
-    let too_long = || {
-        let detail = format!("a message has at most {} KiB", BODY_MAX / 1024);
-        Wrong(StatusCode::PAYLOAD_TOO_LARGE, Box::new(Status::resource_exhausted(detail)))
-    };
-    let mut reading = pin!(read(body));
-    // Mostly it is there already, and no timer is needed.
-    let read = match poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await {
-        Poll::Ready(read) => read,
-        Poll::Pending => Box::pin(timeout(PATIENCE, reading)).await.map_err(|_| {
-            let told = Box::new(Status::deadline_exceeded("the message did not come in time"));
-            Wrong(StatusCode::REQUEST_TIMEOUT, told)
-        })?,
-    };
-    let mut message = read.map_err(|_| Wrong::invalid("the message ended early"))?;
-    if message.len() > PREFIX + BODY_MAX {
-        return Err(too_long());
+/// A message on its way in.
+pub(crate) struct Reading {
+    body: RecvStream,
+    received: Received,
+}
+
+impl Reading {
+    /// The one message there is.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, Wrong>> {
+        while let Some(data) = ready!(self.body.poll_data(context)) {
+            let data = data.and_then(|data| {
+                self.body.flow_control().release_capacity(data.len())?;
+                Ok(data)
+            });
+            let Ok(data) = data else {
+                return Poll::Ready(Err(Wrong::invalid("the message ended early")));
+            };
+            self.received = mem::replace(&mut self.received, Received::Nothing).with(data);
+            if self.received.len() > PREFIX + BODY_MAX {
+                return Poll::Ready(Err(too_long()));
+            }
+        }
+        Poll::Ready(unpack(mem::replace(&mut self.received, Received::Nothing).whole()))
     }
+}
+
+/// Takes off what comes before a message.
+fn unpack(mut message: Bytes) -> Result<Bytes, Wrong> {
     if message.len() < PREFIX {
         return Err(Wrong::invalid("there is no message"));
     }
@@ -206,19 +231,9 @@ async fn receive(body: Incoming) -> Result<Bytes, Wrong> {
     }
 }
 
-/// Reads all there is, or enough to see that it is too much.
-async fn read(mut body: Incoming) -> Result<Bytes, hyper::Error> {
-    let mut received = Received::Nothing;
-    while let Some(frame) = body.frame().await {
-        // Trailers say nothing here.
-        if let Ok(data) = frame?.into_data() {
-            received = received.with(data);
-            if received.len() > PREFIX + BODY_MAX {
-                break;
-            }
-        }
-    }
-    Ok(received.whole())
+fn too_long() -> Wrong {
+    let detail = format!("a message has at most {} KiB", BODY_MAX / 1024);
+    Wrong(StatusCode::PAYLOAD_TOO_LARGE, Box::new(Status::resource_exhausted(detail)))
 }
 
 /// What never fails.

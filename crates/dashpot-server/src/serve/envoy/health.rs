@@ -5,7 +5,6 @@ use std::future::Future;
 use std::pin::Pin;
 
 use http::{Request, Response};
-use hyper::body::Incoming;
 use tonic::Status;
 use tonic::body::Body;
 use tonic_health::ServingStatus;
@@ -15,6 +14,7 @@ use tonic_reflection::server::Builder;
 use tower_service::Service;
 
 use crate::serve::api::BODY_MAX;
+use crate::serve::streams::Coming;
 
 /// The messages and services, for whoever asks what there is. `tests/protos.rs` makes it of `proto/`.
 const DESCRIPTORS: &[u8] = include_bytes!("../../../proto/descriptors.bin");
@@ -23,7 +23,7 @@ const DESCRIPTORS: &[u8] = include_bytes!("../../../proto/descriptors.bin");
 const NAMES: [&str; 3] = ["", "envoy.service.ratelimit.v3.RateLimitService", "ratelimit"];
 
 type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
-type Method = Box<dyn Fn(Request<Incoming>) -> Answering + Send + Sync>;
+type Method = Box<dyn Fn(Request<Coming>) -> Answering + Send + Sync>;
 
 /// The services that others wrote.
 pub(crate) struct Others {
@@ -55,7 +55,7 @@ impl Others {
         Self { reporter, methods }
     }
 
-    pub(crate) async fn call(&self, request: Request<Incoming>) -> super::grpc::Called {
+    pub(crate) async fn call(&self, request: Request<Coming>) -> super::grpc::Called {
         let path = request.uri().path();
         match self.methods.iter().find(|(begin, _)| path.starts_with(begin)) {
             Some((_, method)) => method(request).await,
@@ -87,7 +87,7 @@ impl Others {
 
 fn method<S>(service: S) -> Method
 where
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>
+    S: Service<Request<Coming>, Response = Response<Body>, Error = Infallible>
         + Clone
         + Send
         + Sync

@@ -1,12 +1,15 @@
 //! The limits of the YAML, ready to be found.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use dashpot_rules::{Rule, Tally};
+use rapidhash::fast::RandomState;
 
 use super::message::{Entry, Unit};
 use super::pattern::Pattern;
+
+/// Fast, and seeded: what is looked up may be a caller's choice.
+pub(super) type HashMap<K, V> = std::collections::HashMap<K, V, RandomState>;
 
 /// The limits of all files.
 #[derive(Debug, Default)]
