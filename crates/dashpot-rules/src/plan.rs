@@ -6,11 +6,12 @@ use std::ptr;
 
 use dashpot::{
     Check, Cost, Decision, Key, KeyBuf, MemoryStore, Outcome, Policy, PolicyStatus, Reservation,
-    Store, StoreError,
+    Store, StoreError, Timestamp,
 };
 use smallvec::SmallVec;
 
 use crate::rule::{Cut, OnStoreError, Rule, Settle};
+use crate::secret::shown;
 use crate::set::Selection;
 use crate::share::Policies;
 use crate::weight::Weight;
@@ -123,7 +124,7 @@ impl<'r> Plan<'r> {
         self
     }
 
-    /// Asks this rule, too, so many times, by a key of these values.
+    /// Asks this rule, too, so many times, by a key of these values. Long ones are hashed.
     pub fn ask<V: AsRef<[u8]>>(
         &mut self,
         rule: &'r Rule,
@@ -133,7 +134,7 @@ impl<'r> Plan<'r> {
         let Some(tier) = rule.tiers.first() else { return };
         let start = self.keys.as_key().as_bytes().len();
         for value in key {
-            self.keys.push(value);
+            self.keys.push(shown(false, value.as_ref().into()));
         }
         let all = self.keys.as_key().as_bytes();
         let key = start..all.len();
@@ -183,19 +184,19 @@ impl<'r> Plan<'r> {
 
     /// What came of each rule that is asked, in the order of [`keys`](Self::keys).
     pub fn asked<'d>(&self, ruling: &'d Ruling<'r>) -> Vec<Asked<'d, 'r>> {
-        let mut rest = ruling.decision.as_ref().map_or(&[][..], Decision::statuses);
-        let rehearsed = |place: usize| {
-            let own = ruling.rehearsed.iter().find(|(known, _)| *known == place);
-            own.map_or(&[][..], |(_, decision)| decision.statuses())
+        let told = |decision: Option<&'d Decision<'r>>| {
+            decision.map_or((&[][..], Timestamp::default()), |one| (one.statuses(), one.at()))
         };
+        let (mut rest, decided_at) = told(ruling.decision.as_ref());
         let asked = self.asks.iter().enumerate().map(|(place, ask)| {
-            let mut statuses = rehearsed(place);
+            let rehearsed = ruling.rehearsed.iter().find(|(known, _)| *known == place);
+            let (mut statuses, mut at) = told(rehearsed.map(|(_, decision)| decision));
             if ask.is_decided(ruling.is_failed)
                 && let Some((mine, others)) = rest.split_at_checked(ask.policies.len())
             {
-                (statuses, rest) = (mine, others);
+                (statuses, at, rest) = (mine, decided_at, others);
             }
-            Asked { rule: ask.rule, enforced: ask.enforced, statuses }
+            Asked { rule: ask.rule, enforced: ask.enforced, statuses, at }
         });
         asked.collect()
     }
@@ -513,6 +514,8 @@ pub struct Asked<'d, 'r> {
     pub enforced: bool,
     /// How its policies stand; nothing if it was not asked after all.
     pub statuses: &'d [PolicyStatus<'r>],
+    /// The store's time when it was asked.
+    pub at: Timestamp,
 }
 
 /// What came of a request.

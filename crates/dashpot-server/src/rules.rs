@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::Exit;
 use crate::key::written;
 use crate::serve::api::rules::{ActiveRules, Changes, Explained};
+use crate::serve::envoy::{self, Problems};
 use crate::server::{InsteadOfFile, OneServer};
 
 /// Check rule files, explain what they do to a request, compare two of them.
@@ -55,6 +56,10 @@ struct CheckArgs {
     /// The rule file, or a directory of them
     #[arg(default_value = "dashpot.toml", env = "DASHPOT_CONFIG")]
     file: PathBuf,
+
+    /// It is envoyproxy/ratelimit's YAML
+    #[arg(long)]
+    envoy: bool,
 }
 
 /// Say what a request would be held to: which rules match, which facts are believed and why, which
@@ -111,6 +116,7 @@ struct DiffArgs {
 /// Why there is nothing to tell.
 enum Failure {
     Rules(LoadError),
+    Envoy(Problems),
     /// It was told already.
     Told(Exit),
 }
@@ -144,6 +150,10 @@ pub(crate) fn run(args: &Args) -> Exit {
             eprintln!("{errors}");
             return Exit::Usage;
         }
+        Err(Failure::Envoy(problems)) => {
+            eprintln!("{problems}");
+            return Exit::Usage;
+        }
         Err(Failure::Rules(other)) => {
             eprintln!("error: {other}");
             return Exit::Usage;
@@ -153,6 +163,12 @@ pub(crate) fn run(args: &Args) -> Exit {
 }
 
 fn check(args: &CheckArgs) -> Result<String, Failure> {
+    if args.envoy {
+        let (limits, advice) = envoy::check(&args.file).map_err(Failure::Envoy)?;
+        let limits = several(limits, "limit", "limits");
+        let advice = advice.iter().map(|advice| format!("{advice}\n\n")).collect::<String>();
+        return Ok(format!("{advice}{}: {limits}\n", args.file.display()));
+    }
     let rules = RuleSet::load(&args.file)?;
     let mut text = String::new();
     for advice in rules.advice() {

@@ -2,7 +2,7 @@
 
 pub(crate) mod api;
 mod connection;
-mod envoy;
+pub(crate) mod envoy;
 mod limits;
 mod listen;
 mod log;

@@ -23,8 +23,10 @@ pub(crate) use live::LiveLimits;
 pub(crate) use message::{Code, RateLimitRequest, RateLimitResponse};
 pub(crate) use problem::Problems;
 
-use dashpot::Policy;
-use dashpot_rules::Plan;
+use std::path::Path;
+
+use dashpot::{Algorithm, Policy};
+use dashpot_rules::{OnStoreError, Plan};
 
 use crate::serve::service::Service;
 use message::{Entry, RateLimitDescriptor};
@@ -88,6 +90,17 @@ async fn answer_in_time(
         decide::together(service, request, &parts).await?
     };
     Ok(answer::tell(&parts, &decided, rules.headers()))
+}
+
+/// Reads YAML without serving by it: how many limits there are, and what is to be said about it.
+pub(crate) fn check(place: &Path) -> Result<(usize, Vec<String>), Problems> {
+    let terms = Terms {
+        algorithm: Algorithm::FixedWindow,
+        on_store_error: OnStoreError::default(),
+        on_redis: false,
+    };
+    let limits = LiveLimits::load(Some(place.to_owned()), terms, false)?.current();
+    Ok((limits.rules().len(), limits.advice.clone()))
 }
 
 /// What a descriptor is counted by, policy by policy.

@@ -113,6 +113,7 @@ impl Service {
     /// Logs, now and then, that somebody asks about what nothing limits.
     pub(crate) fn note_unknown(&self, domain: &str) {
         if self.unknown_log.check("").is_allowed() {
+            let domain: String = domain.chars().take(64).collect();
             warn!(domain, "nothing limits this domain: it is in no YAML, and there are no rules");
         }
     }

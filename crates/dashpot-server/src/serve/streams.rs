@@ -1,6 +1,7 @@
 //! One connection of HTTP/2, with many streams. By h2 itself: with hyper around it, a server did a tenth less.
 
 use std::future::{Future, poll_fn};
+use std::mem;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{interval, timeout};
 use tracing::debug;
 
 use crate::serve::connection::Worker;
@@ -28,9 +29,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How many questions a caller may ask at once; more wait on its side.
 const STREAMS_MAX: u32 = 256;
 
-/// How many bytes may be on their way that nobody has read yet: of one stream, and of all.
-const STREAM_WINDOW: u32 = 64 * 1024;
+/// How many bytes may be on their way that nobody has done with yet: of one stream, which is more than the longest message,
+/// and of all.
+const STREAM_WINDOW: u32 = 80 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
+
+/// How long a connection may be without a question before it is told to go. Callers come back by themselves.
+const IDLE: Duration = Duration::from_secs(300);
 
 /// How many questions are read before they are answered.
 const BATCH: usize = 64;
@@ -62,6 +67,11 @@ pub(crate) async fn serve(
     };
     let mut told = pin!(stopping.wait_for(|stopping| *stopping));
     let (mut waiting, mut is_ending) = (Vec::new(), false);
+    let mut look = interval(IDLE);
+    look.reset();
+    // Whoever answers holds one.
+    let open = Arc::new(());
+    let mut has_asked = false;
     let serving = poll_fn(|context| {
         loop {
             match connection.poll_accept(context) {
@@ -74,7 +84,10 @@ pub(crate) async fn serve(
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Pending if waiting.is_empty() => {
-                    if is_ending || told.as_mut().poll(context).is_pending() {
+                    let is_idle = look.poll_tick(context).is_ready()
+                        && !mem::take(&mut has_asked)
+                        && Arc::strong_count(&open) == 1;
+                    if is_ending || !(is_idle || told.as_mut().poll(context).is_ready()) {
                         return Poll::Pending;
                     }
                     is_ending = true;
@@ -83,8 +96,9 @@ pub(crate) async fn serve(
                 Poll::Pending => {}
             }
             // By now all has been read that is there: mostly whole messages.
+            has_asked |= !waiting.is_empty();
             for (asked, respond) in waiting.drain(..) {
-                begin(&worker, asked, respond, context);
+                begin(&worker, &open, asked, respond, context);
             }
         }
     });
@@ -96,6 +110,7 @@ pub(crate) async fn serve(
 /// Answers a request, now if that can be; a task for each would take longer than the answer.
 fn begin(
     worker: &Arc<Worker>,
+    open: &Arc<()>,
     mut asked: Asked,
     respond: SendResponse<Bytes>,
     context: &mut Context<'_>,
@@ -107,12 +122,18 @@ fn begin(
             // Who has left does not hear it.
             let _ = send(response, respond);
         }
-        None => drop(tokio::spawn(finish(worker.clone(), asked, respond, began))),
+        None => {
+            let (worker, open) = (worker.clone(), open.clone());
+            tokio::spawn(async move {
+                finish(&worker, asked, respond, began).await;
+                drop(open);
+            });
+        }
     }
 }
 
 /// Answers a request to the end, whether or not somebody waits for it.
-async fn finish(worker: Arc<Worker>, asked: Asked, respond: SendResponse<Bytes>, began: Instant) {
+async fn finish(worker: &Worker, asked: Asked, respond: SendResponse<Bytes>, began: Instant) {
     let (counted, response) = asked.answer(&worker.service).await;
     worker.count(counted, began);
     if let Ok(Some((body, stream))) = send(response, respond) {

@@ -23,6 +23,8 @@ mod examples;
 mod examples_of_values;
 mod facts;
 mod flags;
+mod found;
+mod give_back;
 mod headers;
 mod health;
 mod keys;

@@ -6,6 +6,7 @@ use dashpot::{Decision, PolicyStatus, Timestamp};
 use dashpot_http::{Wait, headers};
 use dashpot_rules::Headers;
 use http::header::{HeaderValue as Value, RETRY_AFTER};
+use smallvec::SmallVec;
 
 use super::decide::{Decided, Outcomes};
 use super::message::{
@@ -83,12 +84,25 @@ fn until_reset(status: &PolicyStatus<'_>, at: Timestamp) -> message::Duration {
     message::Duration { seconds: seconds.saturating_add(part) }
 }
 
+/// Of several that share a name, the one that says most: nobody could tell them apart.
+fn one_of_each<'p>(statuses: &[PolicyStatus<'p>]) -> SmallVec<[PolicyStatus<'p>; 4]> {
+    let mut told: SmallVec<[PolicyStatus<'p>; 4]> = SmallVec::new();
+    for status in statuses {
+        let name = status.policy().name();
+        match told.iter_mut().find(|known| known.policy().name() == name) {
+            Some(known) => *known = *scarcest(&[*known, *status]).unwrap_or(status),
+            None => told.push(*status),
+        }
+    }
+    told
+}
+
 /// What Envoy is to tell the caller.
 fn describe(decided: &Decided<'_>, config: &Headers) -> Vec<HeaderValue> {
     if decided.enforced.is_empty() {
         return Vec::new();
     }
-    let decision = Decision::new(decided.at, decided.enforced.iter().copied());
+    let decision = Decision::new(decided.at, one_of_each(&decided.enforced));
     let jitter = if decided.is_over() { config.jitter } else { Duration::ZERO };
     let wait = Wait::of(&decision, jitter);
     let mut told = headers::list(&decision, &wait, config);

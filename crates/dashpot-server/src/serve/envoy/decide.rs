@@ -174,11 +174,13 @@ fn stand<'r>(
     ruling: &Ruling<'r>,
 ) -> Decided<'r> {
     let asked = plan.asked(ruling);
-    let mut all = Decided::new(ruling.decision().map(Decision::at).unwrap_or_default());
+    let mut all = Decided::new(Timestamp::default());
     for (part, places) in parts.iter().zip(places) {
         let mut own = Outcomes { is_over: part.refusal().is_some(), statuses: Statuses::new() };
-        for Asked { enforced, statuses, .. } in places.iter().filter_map(|place| asked.get(*place))
+        for Asked { enforced, statuses, at, .. } in
+            places.iter().filter_map(|place| asked.get(*place))
         {
+            all.at = all.at.max(*at);
             for status in *statuses {
                 let status = match part.hits {
                     Hits::Look => as_look(status),

@@ -196,10 +196,7 @@ impl Reading {
     /// The one message there is.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, Wrong>> {
         while let Some(data) = ready!(self.body.poll_data(context)) {
-            let data = data.and_then(|data| {
-                self.body.flow_control().release_capacity(data.len())?;
-                Ok(data)
-            });
+            // Room for more is made when it is dropped: so no more is kept of a connection than its window.
             let Ok(data) = data else {
                 return Poll::Ready(Err(Wrong::invalid("the message ended early")));
             };
