@@ -341,3 +341,21 @@ fn a_short_bucket_in_long_slots() {
     assert!(scene.store.decide_now(&both).is_allowed());
     assert!(!scene.store.decide_now(&both).is_allowed());
 }
+
+/// In a small table, keys of one call swept each other's slots away before they were charged, until all were counted in
+/// overflow cells, where two of them may be counted as one.
+#[test]
+fn many_new_keys_of_one_call_have_slots_of_their_own() {
+    for count in [8_u32, 16, 32, 64, 200] {
+        for _ in 0..20 {
+            let scene = Scene::new(Timestamp::from_secs(1_700_000_000));
+            let policy = policy("1000/day", Algorithm::FixedWindow);
+            let keys: Vec<String> = (0..count).map(|number| format!("key {number}")).collect();
+            let checks: Vec<_> = keys.iter().map(|key| Check::new(&policy, &**key)).collect();
+            let decision = scene.store.decide_now(&checks);
+            assert!(decision.statuses().iter().all(|status| status.remaining() == 999));
+            let usage = scene.store.usage();
+            assert_eq!((usage.keys, usage.cells), (u64::from(count), 0));
+        }
+    }
+}

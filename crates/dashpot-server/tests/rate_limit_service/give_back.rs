@@ -58,11 +58,16 @@ fn with_others_only_if_they_pass() {
 
 #[test]
 fn by_every_algorithm() {
-    for algorithm in ["sliding-window", "sliding-log", "token-bucket", "leaky-bucket"] {
+    for algorithm in ["sliding-window", "token-bucket", "leaky-bucket"] {
         let scene = start(&["--envoy-algorithm", algorithm]);
         scene.cost("d", &[("ten", "")], 9).passes(1);
         scene.ask(&request("d", &[back("ten", 4)])).passes(5);
         scene.cost("d", &[("ten", "")], 5).passes(0);
         scene.cost("d", &[("ten", "")], 1).is_denied(0);
     }
+    let scene = start(&["--envoy-algorithm", "sliding-log"]);
+    scene.cost("d", &[("ten", "")], 9).passes(1);
+    let refusal = scene.refused(&request("d", &[back("ten", 4)]));
+    assert!(refusal.message.contains("descriptors[0].is_negative_hits"), "{refusal:?}");
+    assert_eq!(scene.left("d", &[("ten", "")]), 1);
 }

@@ -25,6 +25,13 @@ const WORTH_SWEEPING: usize = or_in_models(3, 1);
 const GRACE: Duration = Duration::from_secs(1);
 
 impl MemoryStore {
+    /// Sweeps a little before keys of one call are given slots: between one and the next it would be those that have a slot
+    /// and were not charged yet.
+    pub(super) fn make_room<'a>(&self, places: impl Iterator<Item = &'a Place<'a>>) {
+        let idle_since = self.now().before(GRACE);
+        places.for_each(|place| self.sweep_for(place.mark, idle_since));
+    }
+
     /// Gives a key a slot. False if it is to be counted in its overflow cell.
     #[cold]
     pub(super) fn insert(&self, place: &mut Place<'_>, force: bool) -> bool {
@@ -42,7 +49,6 @@ impl MemoryStore {
         let is_taken = || !moves && self.overflow.is_busy(cell, now);
         let vacancy = |idle_since| Vacancy { is_taken: &is_taken, force, idle_since };
         let idle_since = now.before(GRACE);
-        self.sweep_for(mark, idle_since);
         match table.insert(mark, &moved, vacancy(idle_since)) {
             Insertion::Done | Insertion::Known => return true,
             Insertion::Overflowed => {}

@@ -2,7 +2,7 @@
 //! are [held](super::hold) while it is decided.
 
 use std::collections::HashSet;
-use std::slice;
+use std::{iter, slice};
 
 use smallvec::SmallVec;
 
@@ -54,6 +54,9 @@ impl MemoryStore {
                     // for ever.
                     insertions += 1;
                     let is_hopeless = insertions > INSERTIONS;
+                    if insertions == 1 {
+                        self.make_room(plan.questions.iter().map(|question| &question.place));
+                    }
                     for question in plan.questions.iter_mut().filter(|one| one.takes_something()) {
                         let inserted = !is_hopeless && self.insert(&mut question.place, false);
                         question.overflowing = !inserted;
@@ -186,7 +189,10 @@ impl MemoryStore {
                     }
                     return now;
                 }
-                (None, Some(force)) => overflowing = !self.insert(&mut place, force),
+                (None, Some(force)) => {
+                    self.make_room(iter::once(&place));
+                    overflowing = !self.insert(&mut place, force);
+                }
                 (None, None) => backoff.wait(),
             }
         }

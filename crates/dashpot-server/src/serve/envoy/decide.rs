@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use dashpot::{
-    Check, Cost, Decision, Outcome, PolicyStatus, Reservation, Retry, Standing, Timestamp,
+    Algorithm, Check, Cost, Decision, Outcome, Policy, PolicyStatus, Reservation, Retry, Standing,
+    Timestamp,
 };
 use dashpot_rules::{Asked, Plan, Refusal, Ruling};
 use smallvec::SmallVec;
@@ -92,6 +93,7 @@ pub(super) async fn together<'r>(
 ) -> Result<Decided<'r>, Fault> {
     let mut plan = Plan::empty();
     let places = ask(request, parts, &mut plan);
+    can_give_back(parts, &places, &plan)?;
     let looks = parts.iter().any(|part| part.hits == Hits::Look);
     if looks {
         // What has nothing left denies what would be taken beside it. So it is looked at first.
@@ -118,6 +120,7 @@ pub(super) async fn one_by_one<'r>(
     for (part, descriptor) in parts.iter().zip(&request.descriptors) {
         let mut plan = Plan::empty();
         let places = [part.ask(&request.domain, descriptor, &mut plan)];
+        can_give_back(std::slice::from_ref(part), &places, &plan)?;
         let ruling = decide(service, &plan).await?;
         service.note_denied(&plan, &ruling);
         let part = std::slice::from_ref(part);
@@ -226,6 +229,21 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// Whether everything can be given back that is to be: a log gives back only what it knows when was taken.
+fn can_give_back(parts: &[Part<'_>], places: &[Places], plan: &Plan<'_>) -> Result<(), Fault> {
+    for (number, (part, places)) in parts.iter().zip(places).enumerate() {
+        let mut policies = places.iter().filter_map(|place| plan.keys().nth(*place));
+        let is_log = |policy: &Policy| policy.algorithm() == Algorithm::SlidingLog;
+        if part.gives_back() && policies.any(|(_, policies, _)| policies.iter().any(is_log)) {
+            return Err(Fault::Invalid {
+                field: format!("descriptors[{number}].is_negative_hits"),
+                detail: "a sliding log cannot tell which of its hits to give back".to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Gives back what was taken too much, if the call passes.
 async fn give_back<'r>(
     service: &Service,
@@ -234,8 +252,7 @@ async fn give_back<'r>(
     plan: &Plan<'r>,
     mut known: Decided<'r>,
 ) -> Result<Decided<'r>, Fault> {
-    let gives = |part: &Part<'_>| matches!(part.hits, Hits::GiveBack(_));
-    if known.is_over() || !parts.iter().any(gives) {
+    if known.is_over() || !parts.iter().any(Part::gives_back) {
         return Ok(known);
     }
     // When it is: what was taken in an earlier window is not given back in this one.
@@ -253,7 +270,7 @@ async fn give_back<'r>(
     let ruling = decide(service, &looked).await?;
     let after = stand(parts, places, &looked, &ruling);
     for ((part, own), after) in parts.iter().zip(&mut known.outcomes).zip(after.outcomes) {
-        if gives(part) {
+        if part.gives_back() {
             own.statuses = after.statuses;
         }
     }

@@ -189,6 +189,10 @@ impl<'r> Part<'r> {
         }
     }
 
+    pub(super) const fn gives_back(&self) -> bool {
+        matches!(self.hits, Hits::GiveBack(_))
+    }
+
     /// Why it is refused whatever was counted, if it is.
     pub(super) fn refusal(&self) -> Option<Refusal<'r>> {
         match &self.held {
