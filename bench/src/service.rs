@@ -51,7 +51,7 @@ const SUBJECTS: [Subject; 3] = [
         run: |port| throttlecrab(port, "http"),
         path: "/throttle",
         allow: r#"'{"key":"user-' .. key .. '","max_burst":1000000,"count_per_period":1000000,"period":1,"quantity":1}'"#,
-        deny: r#"'{"key":"user-' .. key .. '","max_burst":1,"count_per_period":1,"period":3600,"quantity":1}'"#,
+        deny: r#"'{"key":"user-' .. key .. '","max_burst":2,"count_per_period":1,"period":3600,"quantity":1}'"#,
     },
 ];
 
