@@ -198,7 +198,7 @@ pub(crate) fn report(scale: Scale) {
          as Envoy asks (`ShouldRateLimit`), throttlecrab by its own method. The first dashpot is as it starts, with \
          one thread less than there are processors; it answers with every descriptor's state and the headers to add, \
          limitador with the outcome alone. limitador is its library in memory behind tonic, not its own program, which is not \
-         on crates.io: without that one's metrics and traces, on one thread, as that program has it, and on as many as \
+         published as a crate: without that one's metrics and traces, on one thread, as that program has it, and on as many as \
          tokio takes.",
     );
 }

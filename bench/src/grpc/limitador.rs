@@ -1,4 +1,4 @@
-//! limitador behind tonic. Its own server is not on crates.io; this does with a call what that one does
+//! limitador behind tonic. Its own server is not published as a crate; this does with a call what that one does
 //! when it is told nothing else, less metrics and traces: limits in memory, no headers.
 
 use std::collections::HashMap;
