@@ -16,7 +16,7 @@ use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
-use tokio::time::{interval, timeout};
+use tokio::time::{Interval, interval, timeout};
 use tracing::debug;
 
 use crate::serve::connection::Worker;
@@ -67,11 +67,9 @@ pub(crate) async fn serve(
     };
     let mut told = pin!(stopping.wait_for(|stopping| *stopping));
     let (mut waiting, mut is_ending) = (Vec::new(), false);
-    let mut look = interval(IDLE);
-    look.reset();
+    let mut quiet = Quiet::new();
     // Whoever answers holds one.
     let open = Arc::new(());
-    let mut has_asked = false;
     let serving = poll_fn(|context| {
         loop {
             match connection.poll_accept(context) {
@@ -84,9 +82,7 @@ pub(crate) async fn serve(
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Pending if waiting.is_empty() => {
-                    let is_idle = look.poll_tick(context).is_ready()
-                        && !mem::take(&mut has_asked)
-                        && Arc::strong_count(&open) == 1;
+                    let is_idle = quiet.is_over(context) && Arc::strong_count(&open) == 1;
                     if is_ending || !(is_idle || told.as_mut().poll(context).is_ready()) {
                         return Poll::Pending;
                     }
@@ -96,7 +92,7 @@ pub(crate) async fn serve(
                 Poll::Pending => {}
             }
             // By now all has been read that is there: mostly whole messages.
-            has_asked |= !waiting.is_empty();
+            quiet.interrupt();
             for (asked, respond) in waiting.drain(..) {
                 begin(&worker, &open, asked, respond, context);
             }
@@ -104,6 +100,35 @@ pub(crate) async fn serve(
     });
     if let Err(error) = serving.await {
         debug!(%peer, %error, "the connection ended early");
+    }
+}
+
+/// How long nobody has asked.
+struct Quiet {
+    look: Interval,
+    is_interrupted: bool,
+}
+
+impl Quiet {
+    fn new() -> Self {
+        let mut look = interval(IDLE);
+        look.reset();
+        Self { look, is_interrupted: false }
+    }
+
+    /// Somebody asks.
+    const fn interrupt(&mut self) {
+        self.is_interrupted = true;
+    }
+
+    /// Whether it was too long: once, or twice at most, the time there is.
+    fn is_over(&mut self, context: &mut Context<'_>) -> bool {
+        let mut is_over = false;
+        // Until there is none: so it is woken for the next.
+        while self.look.poll_tick(context).is_ready() {
+            is_over = !mem::take(&mut self.is_interrupted);
+        }
+        is_over
     }
 }
 
@@ -224,5 +249,31 @@ impl Body for Coming {
                 trailers.map(|read| Some(read.transpose()?.map(Frame::trailers)))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Woken by nothing but time.
+    async fn over(quiet: &mut Quiet) {
+        poll_fn(|context| if quiet.is_over(context) { Poll::Ready(()) } else { Poll::Pending })
+            .await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_asks_may_be_quiet_for_a_while_again() {
+        let began = tokio::time::Instant::now();
+        let mut quiet = Quiet::new();
+        quiet.interrupt();
+        over(&mut quiet).await;
+        assert_eq!(began.elapsed(), IDLE * 2);
+        over(&mut quiet).await;
+        assert_eq!(began.elapsed(), IDLE * 3);
+        assert!(timeout(IDLE / 2, over(&mut quiet)).await.is_err());
+        quiet.interrupt();
+        over(&mut quiet).await;
+        assert_eq!(began.elapsed(), IDLE * 5);
     }
 }
