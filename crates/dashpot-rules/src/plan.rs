@@ -235,6 +235,11 @@ impl<'r> Plan<'r> {
         self.asks.iter().filter(|ask| ask.enforced).flat_map(|ask| self.checks_of(ask))
     }
 
+    /// The questions of the rules that only count.
+    pub fn shadow_checks(&self) -> impl Iterator<Item = Check<'r, '_>> {
+        self.asks.iter().filter(|ask| !ask.enforced).flat_map(|ask| self.checks_of(ask))
+    }
+
     /// The questions of those that are enforced.
     fn gather(&self) -> SmallVec<[Check<'r, '_>; 4]> {
         let mut checks = SmallVec::new();

@@ -71,7 +71,7 @@ pub(crate) fn answer_now(
     }
     let parts = question::parts(request, &[], &limits, &rules);
     let decided = decide::at_once(service, request, &parts)?;
-    if rules.is_empty() && !limits.knows(&request.domain) {
+    if !limits.knows(&request.domain) && parts.iter().all(question::Part::is_free) {
         service.note_unknown(&request.domain);
     }
     Some(decided.map(|decided| answer::tell(&parts, &decided, rules.headers())))
@@ -121,7 +121,7 @@ pub(crate) fn counted_by(
     for (part, descriptor) in
         question::parts(&request, &[], &limits, &rules).iter().zip(&request.descriptors)
     {
-        part.ask(&request.domain, descriptor, &mut plan);
+        part.ask(&request.domain, descriptor, &mut plan, 1);
     }
     let each = plan.keys().flat_map(|(_, policies, key)| {
         policies.iter().map(move |policy| (policy.clone(), key.as_bytes().to_vec()))

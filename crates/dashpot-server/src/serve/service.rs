@@ -114,7 +114,10 @@ impl Service {
     pub(crate) fn note_unknown(&self, domain: &str) {
         if self.unknown_log.check("").is_allowed() {
             let domain: String = domain.chars().take(64).collect();
-            warn!(domain, "nothing limits this domain: it is in no YAML, and there are no rules");
+            warn!(
+                domain,
+                "nothing limits this domain: it is in no YAML, and no rule is about what was asked"
+            );
         }
     }
 

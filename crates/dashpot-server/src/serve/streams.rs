@@ -10,32 +10,34 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use h2::server::{Builder, SendResponse};
-use h2::{RecvStream, SendStream};
+use h2::{Reason, RecvStream, SendStream};
 use http::{Response, StatusCode};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
-use tokio::time::{Interval, interval, timeout};
+use tokio::time::{Interval, interval, sleep, timeout};
 use tracing::debug;
 
 use crate::serve::connection::Worker;
-use crate::serve::envoy::grpc::{Answer, Asked};
+use crate::serve::envoy::grpc::{Answer, Asked, PATIENCE};
 use crate::serve::metrics::Door;
 
-/// How long a caller may take to begin.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 /// How many questions a caller may ask at once; more wait on its side.
-const STREAMS_MAX: u32 = 256;
+const STREAMS_MAX: u32 = 128;
 
-/// How many bytes may be on their way that nobody has done with yet: of one stream, which is more than the longest message,
-/// and of all.
+/// How many questions may be called off before anybody saw them. After a pause of ours, that is everybody whose time is over.
+const CALLED_OFF_MAX: usize = 1024;
+
+/// How many bytes may be on their way that nobody has read yet: of one stream, and of all.
 const STREAM_WINDOW: u32 = 80 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
 
 /// How long a connection may be without a question before it is told to go. Callers come back by themselves.
 const IDLE: Duration = Duration::from_secs(300);
+
+/// How long it may take to go then, when all is answered.
+const GOING: Duration = Duration::from_secs(5);
 
 /// How many questions are read before they are answered.
 const BATCH: usize = 64;
@@ -53,6 +55,7 @@ pub(crate) async fn serve(
     let mut builder = Builder::new();
     builder
         .max_concurrent_streams(STREAMS_MAX)
+        .max_pending_accept_reset_streams(CALLED_OFF_MAX)
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_header_list_size(HEAD_MAX);
@@ -66,7 +69,9 @@ pub(crate) async fn serve(
         Err(_) => return debug!(%peer, "no HTTP/2 in time"),
     };
     let mut told = pin!(stopping.wait_for(|stopping| *stopping));
-    let (mut waiting, mut is_ending) = (Vec::new(), false);
+    let mut waiting = Vec::new();
+    // Looks whether it has gone, once it was told to.
+    let mut ending: Option<Interval> = None;
     let mut quiet = Quiet::new();
     // Whoever answers holds one.
     let open = Arc::new(());
@@ -82,11 +87,22 @@ pub(crate) async fn serve(
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Pending if waiting.is_empty() => {
-                    let is_idle = quiet.is_over(context) && Arc::strong_count(&open) == 1;
-                    if is_ending || !(is_idle || told.as_mut().poll(context).is_ready()) {
+                    let is_answered = Arc::strong_count(&open) == 1;
+                    if let Some(look) = &mut ending {
+                        // Who does not say that it heard may stay for ever.
+                        while look.poll_tick(context).is_ready() {
+                            if is_answered {
+                                return Poll::Ready(Ok(()));
+                            }
+                        }
                         return Poll::Pending;
                     }
-                    is_ending = true;
+                    let is_idle = quiet.is_over(context) && is_answered;
+                    if !is_idle && told.as_mut().poll(context).is_pending() {
+                        return Poll::Pending;
+                    }
+                    let look = ending.insert(interval(GOING));
+                    look.reset();
                     connection.graceful_shutdown();
                 }
                 Poll::Pending => {}
@@ -159,10 +175,11 @@ fn begin(
 
 /// Answers a request to the end, whether or not somebody waits for it.
 async fn finish(worker: &Worker, asked: Asked, respond: SendResponse<Bytes>, began: Instant) {
+    let is_watch = asked.is_watch();
     let (counted, response) = asked.answer(&worker.service).await;
     worker.count(counted, began);
     if let Ok(Some((body, stream))) = send(response, respond) {
-        let _ = pump(body, stream).await;
+        let _ = pump(body, stream, is_watch).await;
     }
 }
 
@@ -197,24 +214,37 @@ fn send(
     }
 }
 
-/// Sends what a library says, as fast as it is read.
-async fn pump(mut body: tonic::body::Body, mut stream: SendStream<Bytes>) -> Result<(), h2::Error> {
+/// Sends what a library says, as fast as it is read. It says something now and then, unless it tells of changes.
+async fn pump(
+    mut body: tonic::body::Body,
+    mut stream: SendStream<Bytes>,
+    is_watch: bool,
+) -> Result<(), h2::Error> {
     loop {
         let next = tokio::select! {
             next = body.frame() => next,
             gone = poll_fn(|context| stream.poll_reset(context)) => return gone.map(drop),
+            () = sleep(PATIENCE), if !is_watch => {
+                stream.send_reset(Reason::CANCEL);
+                return Ok(());
+            }
         };
         let Some(Ok(frame)) = next else { return stream.send_data(Bytes::new(), true) };
         match frame.into_data() {
             Ok(mut data) => {
                 while !data.is_empty() {
                     stream.reserve_capacity(data.len());
-                    match poll_fn(|context| stream.poll_capacity(context)).await {
-                        Some(room) => {
+                    let room = poll_fn(|context| stream.poll_capacity(context));
+                    match timeout(PATIENCE, room).await {
+                        Ok(Some(room)) => {
                             let room = room?.min(data.len());
                             stream.send_data(data.split_to(room), false)?;
                         }
-                        None => return Ok(()),
+                        Ok(None) => return Ok(()),
+                        Err(_) => {
+                            stream.send_reset(Reason::CANCEL);
+                            return Ok(());
+                        }
                     }
                 }
             }

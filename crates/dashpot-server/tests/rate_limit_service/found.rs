@@ -1,7 +1,9 @@
 //! What was wrong once.
 
-use crate::door::{descriptor, request};
-use crate::scene::{both, both_by_rules, home, refusal};
+use serde_json::json;
+
+use crate::door::{Door, descriptor, request};
+use crate::scene::{Scene, both, both_by_rules, home, refusal};
 use crate::service;
 
 const YAML: &str = "
@@ -74,4 +76,113 @@ fn a_file_can_be_checked_before() {
     assert_eq!(status, Some(2));
     assert!(told.starts_with("config/limits.yaml:3:5: unknown field `kee`"), "{told}");
     assert!(refusal(&[("limits.yaml", "domain: ''")], &[]).contains(":1:9: "));
+}
+
+/// What rules count once was given back once for each descriptor, and without the rule's cost.
+#[test]
+fn what_is_given_back_is_what_was_taken() {
+    let rules = "[[rule]]\nname = 'r'\nby = 'fact:u'\nlimits = '20/day'\ncost = 2";
+    let scene = Scene::with_rules(rules, "domain: other", &[]).by(Door::Json);
+    let one = descriptor(&[("u", "ann"), ("v", "1")]);
+    let other = descriptor(&[("u", "ann"), ("v", "2")]);
+    let take = |hits: u64, back: bool| {
+        let descriptors = [&one, &other].map(|descriptor| {
+            let mut descriptor = descriptor.clone();
+            descriptor["hitsAddend"] = json!(hits);
+            descriptor["isNegativeHits"] = json!(back);
+            descriptor
+        });
+        scene.ask(&request("d", &descriptors)).left()
+    };
+    assert_eq!(take(4, false), [12, 12]);
+    assert_eq!(take(1, false), [10, 10]);
+    assert_eq!(take(1, true), [12, 12]);
+    assert_eq!(take(3, true), [18, 18]);
+}
+
+/// A charge after the fact was not counted if the limit only counts.
+#[test]
+fn what_is_denied_counts_also_where_nothing_is_enforced() {
+    both(YAML, &["--envoy-count-denied"], |scene| {
+        scene.cost("d", &[("tried", "v")], 3).passes(2);
+        scene.cost("d", &[("tried", "v")], 4).passes(0);
+        scene.cost("d", &[("tried", "v")], 1).passes(0);
+    });
+    let rules = "[[rule]]\nname = 'r'\nlimits = '9/day'\n\
+                 [[rule]]\nname = 's'\nlimits = '2/day'\nshadow = true";
+    let scene = Scene::with_rules(rules, "domain: other", &["--envoy-count-denied"]);
+    for left in [6, 3, 0] {
+        let answer = scene.cost("d", &[("a", "1")], 3);
+        assert!(!answer.over, "{answer:?}");
+        // Once, though the other denies.
+        let policy = "\"r\";q=9;w=86400";
+        assert_eq!(answer.header("ratelimit-policy"), Some(policy));
+        let told = answer.header("ratelimit").unwrap();
+        assert!(told.starts_with(&format!("\"r\";r={left};")), "{told}");
+    }
+}
+
+/// A file that could not be read was left out, and its limits with it.
+#[test]
+fn what_is_called_yaml_is_read_or_wrong() {
+    let home = home(&[("limits.yaml", YAML)]);
+    std::os::unix::fs::symlink("nowhere", home.path().join("config/gone.yaml")).unwrap();
+    std::fs::create_dir(home.path().join("config/directory.yaml")).unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_dashpot"));
+    command.args(["rules", "check", "--envoy", "config"]).current_dir(home.path());
+    let (status, told) = service::ended(command);
+    assert_eq!(status, Some(2));
+    assert!(told.starts_with("config/gone.yaml: "), "{told}");
+}
+
+/// The reader gave up at a quarter of a million nodes, and at fewer levels than there may be.
+#[test]
+fn files_may_be_long_and_deep() {
+    let mut text = "domain: d\ndescriptors:\n".to_owned();
+    for number in 0..40_000 {
+        text += &format!("  - key: k\n    value: v{number}\n    rate_limit:\n      unit: day\n");
+        text += "      requests_per_unit: 3\n";
+    }
+    for level in 0..32 {
+        let indent = "    ".repeat(level);
+        text += &format!("{indent}  - key: deep\n");
+        let below = if level < 31 { "descriptors:" } else { "rate_limit: { unit: day }" };
+        text += &format!("{indent}    {below}\n");
+    }
+    let scene = Scene::start(&text, &[]);
+    scene.hit("d", &[("k", "v39999")]).passes(2);
+    assert!(scene.hit("d", &[("deep", "x"); 32]).over);
+    assert!(!scene.hit("d", &[("deep", "x"); 31]).over);
+}
+
+/// Long questions that came in side by side waited for each other's room, for ten seconds.
+#[test]
+fn long_questions_come_in_side_by_side() {
+    let scene = Scene::start(YAML, &[]);
+    let body = scene.home.path().join("body");
+    let value = "v".repeat(60_000);
+    // A domain, and a descriptor with an entry.
+    let text = |tag: u8, text: &[u8]| {
+        let (mut length, mut out) = (text.len(), vec![tag << 3 | 2]);
+        while length >= 128 {
+            out.push(u8::try_from(length % 128).unwrap() | 128);
+            length /= 128;
+        }
+        out.push(u8::try_from(length).unwrap());
+        [out, text.to_vec()].concat()
+    };
+    let entry = [text(1, b"user"), text(2, value.as_bytes())].concat();
+    let message = [text(1, b"d"), text(2, &text(1, &entry))].concat();
+    let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+    std::fs::write(&body, [&[0], &length[..], &message].concat()).unwrap();
+    let path = "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+    let mut load = std::process::Command::new("h2load");
+    load.args(["-n", "96", "-c1", "-m", "96", "-H", "content-type: application/grpc", "-d"]);
+    load.arg(&body).arg(format!("http://{}/{path}", scene.grpc));
+    let began = std::time::Instant::now();
+    let output = load.output().expect("h2load, which is a package of Debian's");
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains("96 succeeded"), "{told}");
+    assert!(began.elapsed().as_secs() < 8, "{:?}: {told}", began.elapsed());
+    assert!(scene.cost("d", &[("user", &value)], 0).over, "five of them passed");
 }

@@ -75,9 +75,14 @@ fn status(part: &Part<'_>, outcomes: &Outcomes<'_>, at: Timestamp) -> Descriptor
 
 /// Whole seconds, rounded up: Envoy tells callers no other, and who comes too early is denied again.
 fn until_reset(status: &PolicyStatus<'_>, at: Timestamp) -> message::Duration {
+    let wait = status.retry_after();
     let time = match status.policy().window_at(at) {
-        Some(window) => Duration::from_nanos(window.end.saturating_sub(at.as_nanos())),
-        None => status.retry_after().unwrap_or_else(|| status.reset_after()),
+        Some(window) => {
+            let end = Duration::from_nanos(window.end.saturating_sub(at.as_nanos()));
+            // Who is blocked may have to wait for longer.
+            end.max(wait.unwrap_or_default())
+        }
+        None => wait.unwrap_or_else(|| status.reset_after()),
     };
     let part = i64::from(time.subsec_nanos() > 0);
     let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);

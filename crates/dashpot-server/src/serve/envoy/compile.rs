@@ -215,7 +215,9 @@ impl Compiler<'_> {
         }
         let count = written.requests_per_unit.unwrap_or_default();
         if written.unlimited == Some(true) {
-            if let Some(unit) = &written.unit {
+            // As there: a unit that is none is not looked at.
+            let is_unit = |unit: &&Spanned<String>| Unit::named(&unit.value).is_some();
+            if let Some(unit) = written.unit.as_ref().filter(is_unit) {
                 self.wrong(unit, "what is `unlimited` has no `unit`");
             }
             return Some(Limit { rule: None, count, unit: Unit::Unknown, name, replaces });

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use dashpot::{
-    Algorithm, Check, Cost, Decision, Outcome, Policy, PolicyStatus, Reservation, Retry, Standing,
-    Timestamp,
+    Algorithm, Check, Cost, Outcome, Policy, PolicyStatus, Reservation, Retry, Standing, Timestamp,
 };
 use dashpot_rules::{Asked, Plan, Refusal, Ruling};
 use smallvec::SmallVec;
@@ -33,11 +32,13 @@ pub(super) struct Decided<'r> {
     pub(super) outcomes: SmallVec<[Outcomes<'r>; 1]>,
     /// What is enforced, all of it.
     pub(super) enforced: Statuses<'r>,
+    /// Whether the store did not answer, and something else did.
+    is_degraded: bool,
 }
 
 impl<'r> Decided<'r> {
     fn new(at: Timestamp) -> Self {
-        Self { at, outcomes: SmallVec::new(), enforced: SmallVec::new() }
+        Self { at, outcomes: SmallVec::new(), enforced: SmallVec::new(), is_degraded: false }
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -101,13 +102,13 @@ pub(super) async fn together<'r>(
         let ruling = decide(service, &first).await?;
         let known = stand(parts, &places, &first, &ruling);
         if known.is_over() || parts.iter().all(|part| part.hits.times() == 0) {
-            return give_back(service, parts, &places, &plan, known).await;
+            return give_back(service, request, parts, known).await;
         }
     }
     let ruling = decide(service, &plan).await?;
     service.note_denied(&plan, &ruling);
     let known = stand(parts, &places, &plan, &ruling);
-    give_back(service, parts, &places, &plan, known).await
+    give_back(service, request, parts, known).await
 }
 
 /// Asks the store about one descriptor after another; what is denied is counted, too.
@@ -118,28 +119,53 @@ pub(super) async fn one_by_one<'r>(
 ) -> Result<Decided<'r>, Fault> {
     let mut all = Decided::new(Timestamp::default());
     for (part, descriptor) in parts.iter().zip(&request.descriptors) {
+        let request = &RateLimitRequest {
+            domain: request.domain.clone(),
+            descriptors: vec![descriptor.clone()],
+            hits_addend: 0,
+        };
+        let part = std::slice::from_ref(part);
         let mut plan = Plan::empty();
-        let places = [part.ask(&request.domain, descriptor, &mut plan)];
-        can_give_back(std::slice::from_ref(part), &places, &plan)?;
+        let places = ask(request, part, &mut plan);
+        can_give_back(part, &places, &plan)?;
         let ruling = decide(service, &plan).await?;
         service.note_denied(&plan, &ruling);
-        let part = std::slice::from_ref(part);
         let mut own = stand(part, &places, &plan, &ruling);
-        if let Some(denied) = ruling.decision().filter(|decision| !decision.is_allowed()) {
-            for check in plan.checks() {
+        let untaken = untaken(&plan, &ruling);
+        if !untaken.is_empty() {
+            for check in &untaken {
                 // As if it had passed: more than there is can be taken after the fact.
-                settle(service, &check, Cost::PEEK, check.cost, denied).await;
+                settle(service, check, Cost::PEEK, check.cost, &own).await;
             }
             let looked = plan.clone().times(0);
             let ruling = decide(service, &looked).await?;
             own.now_as(&stand(part, &places, &looked, &ruling));
         }
-        own = give_back(service, part, &places, &plan, own).await?;
+        own = give_back(service, request, part, own).await?;
         all.at = all.at.max(own.at);
         all.outcomes.append(&mut own.outcomes);
         all.enforced.append(&mut own.enforced);
     }
     Ok(all)
+}
+
+/// What was asked for and not taken, because something denied it.
+fn untaken<'r, 'p>(plan: &'p Plan<'r>, ruling: &Ruling<'r>) -> Vec<Check<'r, 'p>> {
+    if ruling.decision().is_some_and(|decision| !decision.is_allowed()) {
+        // Those that only count are not asked then.
+        return plan.checks().chain(plan.shadow_checks()).collect();
+    }
+    let mut untaken = Vec::new();
+    let mut checks = plan.shadow_checks();
+    for Asked { statuses, .. } in plan.asked(ruling).iter().filter(|one| !one.enforced) {
+        let own = checks.by_ref().take(statuses.len());
+        if statuses.iter().any(is_denial) {
+            untaken.extend(own);
+        } else {
+            own.for_each(drop);
+        }
+    }
+    untaken
 }
 
 /// Adds all questions to a plan. Tells where each descriptor's are.
@@ -149,7 +175,8 @@ fn ask<'r>(
     plan: &mut Plan<'r>,
 ) -> SmallVec<[Places; 2]> {
     let both = parts.iter().zip(&request.descriptors);
-    both.map(|(part, descriptor)| part.ask(&request.domain, descriptor, plan)).collect()
+    both.map(|(part, descriptor)| part.ask(&request.domain, descriptor, plan, part.hits.times()))
+        .collect()
 }
 
 async fn decide<'r>(service: &Service, plan: &Plan<'r>) -> Result<Ruling<'r>, Fault> {
@@ -178,6 +205,7 @@ fn stand<'r>(
 ) -> Decided<'r> {
     let asked = plan.asked(ruling);
     let mut all = Decided::new(Timestamp::default());
+    all.is_degraded = ruling.is_degraded();
     for (part, places) in parts.iter().zip(places) {
         let mut own = Outcomes { is_over: part.refusal().is_some(), statuses: Statuses::new() };
         for Asked { enforced, statuses, at, .. } in
@@ -231,6 +259,9 @@ fn nanos(time: Duration) -> u64 {
 
 /// Whether everything can be given back that is to be: a log gives back only what it knows when was taken.
 fn can_give_back(parts: &[Part<'_>], places: &[Places], plan: &Plan<'_>) -> Result<(), Fault> {
+    if !parts.iter().any(Part::gives_back) {
+        return Ok(());
+    }
     for (number, (part, places)) in parts.iter().zip(places).enumerate() {
         let mut policies = places.iter().filter_map(|place| plan.keys().nth(*place));
         let is_log = |policy: &Policy| policy.algorithm() == Algorithm::SlidingLog;
@@ -244,31 +275,30 @@ fn can_give_back(parts: &[Part<'_>], places: &[Places], plan: &Plan<'_>) -> Resu
     Ok(())
 }
 
-/// Gives back what was taken too much, if the call passes.
+/// Gives back what was taken too much, if the call passes: as it would have been taken.
 async fn give_back<'r>(
     service: &Service,
+    request: &RateLimitRequest,
     parts: &[Part<'r>],
-    places: &[Places],
-    plan: &Plan<'r>,
     mut known: Decided<'r>,
 ) -> Result<Decided<'r>, Fault> {
     if known.is_over() || !parts.iter().any(Part::gives_back) {
         return Ok(known);
     }
-    // When it is: what was taken in an earlier window is not given back in this one.
-    let now = Decision::new(known.at, known.enforced.iter().copied());
-    for (part, places) in parts.iter().zip(places) {
-        let Hits::GiveBack(count) = part.hits else { continue };
-        for (_, policies, key) in { places.iter() }.filter_map(|place| plan.keys().nth(*place)) {
-            for policy in policies {
-                let check = Check::new(policy, key);
-                settle(service, &check, Cost::new(count), Cost::PEEK, &now).await;
-            }
-        }
+    let mut plan = Plan::empty();
+    let both = parts.iter().zip(&request.descriptors);
+    let places: SmallVec<[Places; 2]> = both
+        .map(|(part, descriptor)| match part.hits {
+            Hits::GiveBack(count) => part.ask(&request.domain, descriptor, &mut plan, count),
+            Hits::Look | Hits::Take(_) => Places::new(),
+        })
+        .collect();
+    for check in plan.checks().chain(plan.shadow_checks()) {
+        settle(service, &check, check.cost, Cost::PEEK, &known).await;
     }
     let looked = plan.clone().times(0);
     let ruling = decide(service, &looked).await?;
-    let after = stand(parts, places, &looked, &ruling);
+    let after = stand(parts, &places, &looked, &ruling);
     for ((part, own), after) in parts.iter().zip(&mut known.outcomes).zip(after.outcomes) {
         if part.gives_back() {
             own.statuses = after.statuses;
@@ -277,19 +307,22 @@ async fn give_back<'r>(
     Ok(known)
 }
 
-/// Makes what was charged what was used.
+/// Makes what was charged what was used, when that was decided.
 async fn settle(
     service: &Service,
     check: &Check<'_, '_>,
     charged: Cost,
     used: Cost,
-    decision: &Decision<'_>,
+    decided: &Decided<'_>,
 ) {
     if charged == used {
         return;
     }
-    let policy = check.policy.clone();
-    let reservation = Reservation::new(policy, check.key, charged, decision.at());
+    let reservation = Reservation::new(check.policy.clone(), check.key, charged, decided.at);
     // What fails is logged there, and nobody can do anything about it here.
-    let _ = service.settle(&reservation, decision.is_degraded(), used).await;
+    let _ = service.settle(&reservation, decided.is_degraded, used).await;
+}
+
+fn is_denial(status: &PolicyStatus<'_>) -> bool {
+    status.outcome() == Outcome::Deny
 }

@@ -28,7 +28,7 @@ const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/Sh
 const PREFIX: usize = 5;
 
 /// How long a message may take to come in.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
@@ -43,6 +43,9 @@ pub(crate) enum Answer {
     /// What a library says.
     Other(tonic::body::Body),
 }
+
+/// The method that tells of changes, and so may be quiet for long.
+const WATCH: &str = "/grpc.health.v1.Health/Watch";
 
 /// What a request is, of which no more is kept than is needed: it is moved about, and requests are long.
 pub(crate) enum Asked {
@@ -103,14 +106,15 @@ impl Asked {
         }
     }
 
+    /// Whether it listens for changes, which may take long to come.
+    pub(crate) fn is_watch(&self) -> bool {
+        matches!(self, Self::Other(request) if request.uri().path() == WATCH)
+    }
+
     /// Answers what is to be waited for.
     pub(crate) async fn answer(mut self, service: &Service) -> Answered {
         if let Self::Decide(reading) = &mut self {
             let read = timeout(PATIENCE, poll_fn(|context| reading.poll(context))).await;
-            let late = || {
-                let told = Box::new(Status::deadline_exceeded("the message did not come in time"));
-                Wrong(StatusCode::REQUEST_TIMEOUT, told)
-            };
             let question = read.map_err(|_| late()).flatten().and_then(decode);
             self = match question {
                 Ok(question) => Self::Question(question),
@@ -119,10 +123,13 @@ impl Asked {
         }
         match self {
             Self::Question(question) => respond(super::answer(service, &question).await),
-            Self::Other(request) => {
-                let Ok(response) = service.grpc.call(*request).await;
-                (None, response.map(Answer::Other))
-            }
+            Self::Other(request) => match timeout(PATIENCE, service.grpc.call(*request)).await {
+                Ok(Ok(response)) => (None, response.map(Answer::Other)),
+                Err(_) => {
+                    let (_, response) = late().answer();
+                    (None, response)
+                }
+            },
             // Those need not be waited for.
             Self::Wrong(_) | Self::Decide(_) => {
                 let told = Status::internal("there is no answer");
@@ -196,7 +203,10 @@ impl Reading {
     /// The one message there is.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, Wrong>> {
         while let Some(data) = ready!(self.body.poll_data(context)) {
-            // Room for more is made when it is dropped: so no more is kept of a connection than its window.
+            let data = data.and_then(|data| {
+                self.body.flow_control().release_capacity(data.len())?;
+                Ok(data)
+            });
             let Ok(data) = data else {
                 return Poll::Ready(Err(Wrong::invalid("the message ended early")));
             };
@@ -226,6 +236,11 @@ fn unpack(mut message: Bytes) -> Result<Bytes, Wrong> {
         Ok(length) if length > message.len() => Err(Wrong::invalid("the message ended early")),
         _ => Err(Wrong::invalid("there is more than one message")),
     }
+}
+
+fn late() -> Wrong {
+    let told = Box::new(Status::deadline_exceeded("the message did not come in time"));
+    Wrong(StatusCode::REQUEST_TIMEOUT, told)
 }
 
 fn too_long() -> Wrong {

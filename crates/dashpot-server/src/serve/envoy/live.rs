@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use dashpot_rules::Watch;
+use parking_lot::Mutex;
 
 use super::compile::{Source, Terms, compile};
 use super::limits::Limits;
@@ -25,6 +26,8 @@ pub(crate) struct LiveLimits {
     pub(crate) counts_denied: bool,
     /// A directory of files, or one file; none if there is no YAML.
     place: Option<PathBuf>,
+    /// The files as they were last read.
+    seen: Mutex<Result<Vec<Source>, Problems>>,
 }
 
 impl LiveLimits {
@@ -34,7 +37,8 @@ impl LiveLimits {
         terms: Terms,
         counts_denied: bool,
     ) -> Result<Self, Problems> {
-        let live = Self { current: ArcSwap::default(), terms, counts_denied, place };
+        let seen = Mutex::new(Ok(Vec::new()));
+        let live = Self { current: ArcSwap::default(), terms, counts_denied, place, seen };
         live.reload()?;
         Ok(live)
     }
@@ -55,9 +59,10 @@ impl LiveLimits {
     /// Reads everything again; if it is wrong, the last good limits stay.
     pub(crate) fn reload(&self) -> Result<(), Problems> {
         let Some(place) = &self.place else { return Ok(()) };
-        let sources = read(place)?;
+        let sources = read(place);
+        self.seen.lock().clone_from(&sources);
         let before = self.current();
-        let limits = compile(&sources, self.terms, &before.tallies)?;
+        let limits = compile(&sources?, self.terms, &before.tallies)?;
         self.current.store(Arc::new(limits));
         Ok(())
     }
@@ -66,7 +71,8 @@ impl LiveLimits {
     pub(crate) fn watch(&self, changed: impl Fn() + Send + 'static) -> io::Result<Option<Watch>> {
         let Some(place) = self.place.clone() else { return Ok(None) };
         let look = move |_: &Result<Vec<Source>, Problems>| read(&place);
-        let known = look(&Ok(Vec::new()));
+        // What it was served by so far: it may have changed since.
+        let known = self.seen.lock().clone();
         let tell = move |now| {
             changed();
             now
@@ -85,10 +91,11 @@ fn read(place: &Path) -> Result<Vec<Source>, Problems> {
         for found in fs::read_dir(place).map_err(|error| wrong(place, &error))? {
             let path = found.map_err(|error| wrong(place, &error))?.path();
             let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
-            // Directories may be called so, and what begins with a dot is somebody else's.
+            // Directories may be called so, and what begins with a dot is somebody else's. Whatever else is called so is to be
+            // read: if it cannot be, limits would be missing.
             let is_hidden =
                 path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-            if is_yaml && !is_hidden && path.is_file() {
+            if is_yaml && !is_hidden && !path.is_dir() {
                 files.push(path);
             }
         }
@@ -101,6 +108,10 @@ fn read(place: &Path) -> Result<Vec<Source>, Problems> {
     }
     let mut sources = Vec::new();
     for path in files {
+        let found = fs::metadata(&path).map_err(|error| wrong(&path, &error))?;
+        if !found.is_file() {
+            return Err(wrong(&path, &"it is no file"));
+        }
         let text = fs::read_to_string(&path).map_err(|error| wrong(&path, &error))?;
         sources.push((path.display().to_string(), text));
     }

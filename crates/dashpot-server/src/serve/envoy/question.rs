@@ -163,12 +163,13 @@ pub(super) fn parts<'r>(
 }
 
 impl<'r> Part<'r> {
-    /// Adds its questions to a plan. Tells where among the rules that are asked its own are.
+    /// Adds its questions to a plan, so many times. Tells where among the rules that are asked its own are.
     pub(super) fn ask(
         &self,
         domain: &str,
         descriptor: &RateLimitDescriptor,
         plan: &mut Plan<'r>,
+        times: u64,
     ) -> Places {
         match &self.held {
             Held::Nothing | Held::Unlimited => Places::new(),
@@ -182,10 +183,19 @@ impl<'r> Part<'r> {
                 let key = entries.flat_map(|(number, entry)| {
                     [entry.key.as_str(), value(number).unwrap_or(&entry.value)]
                 });
-                plan.ask(rule, ["domain", domain].into_iter().chain(key), self.hits.times());
+                plan.ask(rule, ["domain", domain].into_iter().chain(key), times);
                 Places::from_slice(&[place])
             }
-            Held::Rules(own) => plan.join(&own.clone().times(self.hits.times())).into(),
+            Held::Rules(own) => plan.join(&own.clone().times(times)).into(),
+        }
+    }
+
+    /// Whether nothing is about it.
+    pub(super) fn is_free(&self) -> bool {
+        match &self.held {
+            Held::Nothing => true,
+            Held::Rules(plan) => plan.is_empty() && plan.refusal().is_none(),
+            Held::Unlimited | Held::Limit { .. } => false,
         }
     }
 

@@ -48,7 +48,16 @@ pub(super) struct Replaced {
 
 /// Reads a file, or says where it cannot be read.
 pub(super) fn read(name: &str, text: &str) -> Result<File, Problem> {
-    serde_saphyr::from_str(text).map_err(|error| {
+    // Files of a hundred thousand limits are read; what refers to itself over and over is not.
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_nodes: 4_000_000,
+            max_events: 12_000_000,
+            max_depth: 200,
+            max_total_scalar_bytes: 256 * 1024 * 1024,
+        },
+    };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let place = error.location().map(|at| place(&at));
         let told = error.without_snippet().to_string();
         // The place is told in front.
