@@ -26,7 +26,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-/// Requests are made of small pieces. With the system's allocator a check over gRPC took a tenth longer.
+/// Requests are made of small pieces. With the system's allocator, checks over HTTP and gRPC took longer.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
