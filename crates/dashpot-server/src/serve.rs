@@ -177,7 +177,13 @@ fn greet(service: &Service, doors: &[Listening], is_secure: bool) {
         AnyStore::Memory(_) => "in memory",
         AnyStore::Redis(_) => "on Redis",
     };
-    let mut text = format!("dashpot {}, {store}, {words}\n", env!("CARGO_PKG_VERSION"));
+    let mut text = format!("dashpot {}, {store}, {words}", env!("CARGO_PKG_VERSION"));
+    if service.envoy.place().is_some() {
+        let limits = service.envoy.current().rules().len();
+        let words = if limits == 1 { "limit" } else { "limits" };
+        text.push_str(&format!(", {limits} {words} of Envoy's YAML"));
+    }
+    text.push('\n');
     for door in doors {
         text.push_str(&match door.protocol {
             Protocol::Http => format!("listening on {scheme}://{}\n", door.address),

@@ -160,7 +160,20 @@ fn list(service: &Shared, call: &Call) -> Answered {
     let answer = ActiveRules {
         generation: service.rules.generation(),
         file: service.file.as_ref().map(|file| file.display().to_string()),
-        rules: rules.rules().iter().chain(service.envoy.current().rules()).map(active).collect(),
+        rules: { rules.rules().iter().map(active) }
+            .chain(service.envoy.current().rules().into_iter().map(|rule| {
+                let mut active = active(rule);
+                // A rule says how it is found and what it counts by; of these, the YAML does.
+                let limits: Vec<_> =
+                    rule.policies().map(|policy| policy.quota().to_string()).collect();
+                let algorithms = rule.policies().map(|policy| policy.algorithm().to_string());
+                active.says.insert("match".to_owned(), "descriptors of the YAML".to_owned());
+                active.says.insert("by".to_owned(), "entries".to_owned());
+                active.says.insert("limits".to_owned(), limits.join("; "));
+                active.says.extend(algorithms.map(|word| ("algorithm".to_owned(), word)));
+                active
+            }))
+            .collect(),
         advice: rules.advice().iter().map(ToString::to_string).collect(),
     };
     json(StatusCode::OK, &answer)
