@@ -1,17 +1,21 @@
 //! From rules to checks, and what came of them.
 
+mod ruling;
+mod several;
+
+pub use ruling::{Asked, Pending, Refusal, Ruling};
+
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::ptr;
 
 use dashpot::{
     Check, Cost, Decision, Key, KeyBuf, MemoryStore, Outcome, Policy, PolicyStatus, Reservation,
-    Store, StoreError, Timestamp,
+    Store, StoreError,
 };
 use smallvec::SmallVec;
 
 use crate::rule::{Cut, OnStoreError, Rule, Settle};
-use crate::secret::shown;
 use crate::set::Selection;
 use crate::share::Policies;
 use crate::weight::Weight;
@@ -49,19 +53,6 @@ impl Ask<'_> {
     fn cost(&self) -> Cost {
         Cost::new(self.rule.cost.units().saturating_mul(self.times))
     }
-}
-
-/// Why a request is refused.
-#[derive(Clone, Copy, Debug)]
-pub enum Refusal<'r> {
-    /// A limit is reached; this rule's is the one to wait for.
-    Limited(&'r Rule),
-    /// The caller is on the block list, by this fact.
-    Blocked(&'r Fact),
-    /// A fact is missing that this rule insists on.
-    Absent(&'r Rule),
-    /// The store cannot answer, and this rule does not let pass what was not counted.
-    Unavailable(&'r Rule),
 }
 
 impl<'r> Plan<'r> {
@@ -122,83 +113,6 @@ impl<'r> Plan<'r> {
     pub fn times(mut self, times: u64) -> Self {
         self.asks.iter_mut().for_each(|ask| ask.times = times);
         self
-    }
-
-    /// Asks this rule, too, so many times, by a key of these values. Long ones are hashed.
-    pub fn ask<V: AsRef<[u8]>>(
-        &mut self,
-        rule: &'r Rule,
-        key: impl IntoIterator<Item = V>,
-        times: u64,
-    ) {
-        let Some(tier) = rule.tiers.first() else { return };
-        let start = self.keys.as_key().as_bytes().len();
-        for value in key {
-            self.keys.push(shown(false, value.as_ref().into()));
-        }
-        let all = self.keys.as_key().as_bytes();
-        let key = start..all.len();
-        let enforced = rule.is_enforced(all.get(key.clone()).unwrap_or_default());
-        self.asks.push(Ask { rule, policies: &tier.policies, key, enforced, times });
-    }
-
-    /// How many rules are asked.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.asks.len()
-    }
-
-    /// Whether nothing is asked.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.asks.is_empty()
-    }
-
-    /// Asks what the other does, too: what both ask once, at the higher of their costs. Tells where among the rules that
-    /// are asked those of the other are now.
-    pub fn join(&mut self, other: &Self) -> Vec<usize> {
-        self.refusal = self.refusal.or(other.refusal);
-        for rule in &other.lacking {
-            if !self.lacking.iter().any(|known| ptr::eq(*known, *rule)) {
-                self.lacking.push(rule);
-            }
-        }
-        let mut places = Vec::new();
-        for ask in &other.asks {
-            let key = other.key(ask);
-            let is_same =
-                |known: &Ask<'r>| ptr::eq(known.policies, ask.policies) && self.key(known) == key;
-            let known = self.asks.iter().position(is_same);
-            places.push(known.unwrap_or(self.asks.len()));
-            if let Some(known) = known.and_then(|place| self.asks.get_mut(place)) {
-                known.times = known.times.max(ask.times);
-                continue;
-            }
-            let start = self.keys.as_key().as_bytes().len();
-            self.keys.append(key);
-            let key = start..self.keys.as_key().as_bytes().len();
-            self.asks.push(Ask { key, ..ask.clone() });
-        }
-        places
-    }
-
-    /// What came of each rule that is asked, in the order of [`keys`](Self::keys).
-    pub fn asked<'d>(&self, ruling: &'d Ruling<'r>) -> Vec<Asked<'d, 'r>> {
-        let told = |decision: Option<&'d Decision<'r>>| {
-            decision.map_or((&[][..], Timestamp::default()), |one| (one.statuses(), one.at()))
-        };
-        let (mut rest, decided_at) = told(ruling.decision.as_ref());
-        let asked = self.asks.iter().enumerate().map(|(place, ask)| {
-            let rehearsed = ruling.rehearsed.iter().find(|(known, _)| *known == place);
-            let (mut statuses, mut at) = told(rehearsed.map(|(_, decision)| decision));
-            if ask.is_decided(ruling.is_failed)
-                && let Some((mine, others)) = rest.split_at_checked(ask.policies.len())
-            {
-                (statuses, at, rest) = (mine, decided_at, others);
-            }
-            Asked { rule: ask.rule, enforced: ask.enforced, statuses, at }
-        });
-        asked.collect()
     }
 
     /// What each rule that is asked counts by, and its policies.
@@ -508,66 +422,4 @@ fn remember<'r>(
     }
     let taken = checks.iter().filter_map(|check| check.reservation(decision));
     pending.extend(taken.map(|reservation| Pending { reservation, rule, local }));
-}
-
-/// What came of one rule.
-#[derive(Clone, Copy, Debug)]
-pub struct Asked<'d, 'r> {
-    /// The rule.
-    pub rule: &'r Rule,
-    /// Whether it is enforced, or only counts.
-    pub enforced: bool,
-    /// How its policies stand; nothing if it was not asked after all.
-    pub statuses: &'d [PolicyStatus<'r>],
-    /// The store's time when it was asked.
-    pub at: Timestamp,
-}
-
-/// What came of a request.
-#[derive(Debug, Default)]
-#[must_use = "a ruling that nobody looks at limits nothing"]
-pub struct Ruling<'r> {
-    refusal: Option<Refusal<'r>>,
-    decision: Option<Decision<'r>>,
-    pending: Vec<Pending<'r>>,
-    /// What the store said about rules that only count, by their places.
-    rehearsed: Vec<(usize, Decision<'r>)>,
-    /// Whether the store could not answer.
-    is_failed: bool,
-}
-
-/// Something that was charged and is to be settled.
-#[derive(Debug)]
-pub struct Pending<'r> {
-    /// What was charged.
-    pub reservation: Reservation,
-    /// By which rule.
-    pub rule: &'r Rule,
-    /// Whether to the store that stood in.
-    pub local: bool,
-}
-
-impl<'r> Ruling<'r> {
-    /// Why the request is refused, if it is.
-    #[must_use]
-    pub const fn refusal(&self) -> Option<Refusal<'r>> {
-        self.refusal
-    }
-
-    /// What the store said about the rules that are enforced, if it was asked.
-    #[must_use]
-    pub const fn decision(&self) -> Option<&Decision<'r>> {
-        self.decision.as_ref()
-    }
-
-    /// Whether the store could not answer, and each rule's `on_store_error` was followed.
-    #[must_use]
-    pub const fn is_degraded(&self) -> bool {
-        self.is_failed
-    }
-
-    /// Takes what is to be settled.
-    pub fn take_pending(&mut self) -> Vec<Pending<'r>> {
-        std::mem::take(&mut self.pending)
-    }
 }
