@@ -71,25 +71,38 @@ pub(crate) fn answer_now(
     }
     let parts = question::parts(request, &[], &limits, &rules);
     let decided = decide::at_once(service, request, &parts)?;
-    if !limits.knows(&request.domain) && parts.iter().all(question::Part::is_free) {
-        service.note_unknown(&request.domain);
-    }
+    note_unknown(service, request, &limits, &parts);
     Some(decided.map(|decided| answer::tell(&parts, &decided, rules.headers())))
 }
 
-async fn answer_in_time(
+/// Answers a call that takes waiting.
+pub(crate) async fn answer_in_time(
     service: &Service,
     request: &RateLimitRequest,
 ) -> Result<RateLimitResponse, Fault> {
+    question::validate(request)?;
     let (limits, rules) = (service.envoy.current(), service.rules.current());
     let overrides = question::overrides(request, service)?;
     let parts = question::parts(request, &overrides, &limits, &rules);
+    question::can_give_back(&parts)?;
+    note_unknown(service, request, &limits, &parts);
     let decided = if service.envoy.counts_denied {
         decide::one_by_one(service, request, &parts).await?
     } else {
         decide::together(service, request, &parts).await?
     };
     Ok(answer::tell(&parts, &decided, rules.headers()))
+}
+
+fn note_unknown(
+    service: &Service,
+    request: &RateLimitRequest,
+    limits: &Limits,
+    parts: &[question::Part<'_>],
+) {
+    if !limits.knows(&request.domain) && parts.iter().all(question::Part::is_free) {
+        service.note_unknown(&request.domain);
+    }
 }
 
 /// Reads YAML without serving by it: how many limits there are, and what is to be said about it.

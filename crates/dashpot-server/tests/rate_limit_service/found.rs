@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::door::{Door, descriptor, request};
+use crate::rpc::Call;
 use crate::scene::{Scene, both, both_by_rules, home, refusal};
 use crate::service;
 
@@ -185,4 +186,27 @@ fn long_questions_come_in_side_by_side() {
     assert!(told.contains("96 succeeded"), "{told}");
     assert!(began.elapsed().as_secs() < 8, "{:?}: {told}", began.elapsed());
     assert!(scene.cost("d", &[("user", &value)], 0).over, "five of them passed");
+}
+
+/// Calls that were called off while the service paused were taken for an attack, and all others on the connection failed.
+#[test]
+fn a_pause_costs_those_nothing_who_have_time() {
+    let scene = Scene::start(YAML, &[]);
+    scene.hit("d", &[("user", "first")]).passes(4);
+    let ask = |deadline: f64| {
+        let asked = request("d", &[descriptor(&[("user", "ann")])]);
+        let to = scene.grpc.to_string();
+        Call::start(json!({"op": "limit", "to": to, "request": asked, "deadline": deadline}))
+    };
+    scene.service.signal("STOP");
+    let patient: Vec<_> = (0..5).map(|_| ask(15.0)).collect();
+    let hasty: Vec<_> = (0..60).map(|_| ask(0.2)).collect();
+    for waiting in &hasty {
+        assert_eq!(waiting.next()["error"]["code"], "DEADLINE_EXCEEDED");
+    }
+    scene.service.signal("CONT");
+    for waiting in &patient {
+        let answer = waiting.next();
+        assert!(answer.get("error").is_none(), "{answer}");
+    }
 }

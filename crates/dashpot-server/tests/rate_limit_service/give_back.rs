@@ -65,9 +65,11 @@ fn by_every_algorithm() {
         scene.cost("d", &[("ten", "")], 5).passes(0);
         scene.cost("d", &[("ten", "")], 1).is_denied(0);
     }
-    let scene = start(&["--envoy-algorithm", "sliding-log"]);
-    scene.cost("d", &[("ten", "")], 9).passes(1);
-    let refusal = scene.refused(&request("d", &[back("ten", 4)]));
-    assert!(refusal.message.contains("descriptors[0].is_negative_hits"), "{refusal:?}");
-    assert_eq!(scene.left("d", &[("ten", "")]), 1);
+    for counting in [&[][..], &["--envoy-count-denied"]] {
+        let scene = start(&[&["--envoy-algorithm", "sliding-log"], counting].concat());
+        let both = request("d", &[descriptor(&[("one", "")]), back("ten", 4)]);
+        let refusal = scene.refused(&both);
+        assert!(refusal.message.contains("descriptors[1].is_negative_hits"), "{refusal:?}");
+        assert_eq!(scene.left("d", &[("one", "")]), 1, "nothing was taken before");
+    }
 }

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use dashpot::{
-    Algorithm, Check, Cost, Outcome, Policy, PolicyStatus, Reservation, Retry, Standing, Timestamp,
-};
+use dashpot::{Check, Cost, Outcome, PolicyStatus, Reservation, Retry, Standing, Timestamp};
 use dashpot_rules::{Asked, Plan, Refusal, Ruling};
 use smallvec::SmallVec;
 
@@ -94,7 +92,6 @@ pub(super) async fn together<'r>(
 ) -> Result<Decided<'r>, Fault> {
     let mut plan = Plan::empty();
     let places = ask(request, parts, &mut plan);
-    can_give_back(parts, &places, &plan)?;
     let looks = parts.iter().any(|part| part.hits == Hits::Look);
     if looks {
         // What has nothing left denies what would be taken beside it. So it is looked at first.
@@ -127,7 +124,6 @@ pub(super) async fn one_by_one<'r>(
         let part = std::slice::from_ref(part);
         let mut plan = Plan::empty();
         let places = ask(request, part, &mut plan);
-        can_give_back(part, &places, &plan)?;
         let ruling = decide(service, &plan).await?;
         service.note_denied(&plan, &ruling);
         let mut own = stand(part, &places, &plan, &ruling);
@@ -255,24 +251,6 @@ fn denied<'p>(status: &PolicyStatus<'p>, retry: Retry) -> PolicyStatus<'p> {
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Whether everything can be given back that is to be: a log gives back only what it knows when was taken.
-fn can_give_back(parts: &[Part<'_>], places: &[Places], plan: &Plan<'_>) -> Result<(), Fault> {
-    if !parts.iter().any(Part::gives_back) {
-        return Ok(());
-    }
-    for (number, (part, places)) in parts.iter().zip(places).enumerate() {
-        let mut policies = places.iter().filter_map(|place| plan.keys().nth(*place));
-        let is_log = |policy: &Policy| policy.algorithm() == Algorithm::SlidingLog;
-        if part.gives_back() && policies.any(|(_, policies, _)| policies.iter().any(is_log)) {
-            return Err(Fault::Invalid {
-                field: format!("descriptors[{number}].is_negative_hits"),
-                detail: "a sliding log cannot tell which of its hits to give back".to_owned(),
-            });
-        }
-    }
-    Ok(())
 }
 
 /// Gives back what was taken too much, if the call passes: as it would have been taken.

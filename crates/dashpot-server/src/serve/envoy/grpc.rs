@@ -122,7 +122,7 @@ impl Asked {
             };
         }
         match self {
-            Self::Question(question) => respond(super::answer(service, &question).await),
+            Self::Question(question) => respond(super::answer_in_time(service, &question).await),
             Self::Other(request) => match timeout(PATIENCE, service.grpc.call(*request)).await {
                 Ok(Ok(response)) => (None, response.map(Answer::Other)),
                 Err(_) => {

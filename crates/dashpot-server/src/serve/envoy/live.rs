@@ -27,7 +27,7 @@ pub(crate) struct LiveLimits {
     /// A directory of files, or one file; none if there is no YAML.
     place: Option<PathBuf>,
     /// The files as they were last read.
-    seen: Mutex<Result<Vec<Source>, Problems>>,
+    seen: Arc<Mutex<Result<Vec<Source>, Problems>>>,
 }
 
 impl LiveLimits {
@@ -37,7 +37,7 @@ impl LiveLimits {
         terms: Terms,
         counts_denied: bool,
     ) -> Result<Self, Problems> {
-        let seen = Mutex::new(Ok(Vec::new()));
+        let seen = Arc::new(Mutex::new(Ok(Vec::new())));
         let live = Self { current: ArcSwap::default(), terms, counts_denied, place, seen };
         live.reload()?;
         Ok(live)
@@ -73,8 +73,13 @@ impl LiveLimits {
         let look = move |_: &Result<Vec<Source>, Problems>| read(&place);
         // What it was served by so far: it may have changed since.
         let known = self.seen.lock().clone();
+        let seen = self.seen.clone();
         let tell = move |now| {
-            changed();
+            // Somebody who did not wait for this has read it already.
+            let is_new = *seen.lock() != now;
+            if is_new {
+                changed();
+            }
             now
         };
         Watch::start("dashpot-envoy", LOOK, known, look, tell).map(Some)

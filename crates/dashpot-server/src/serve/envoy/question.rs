@@ -1,5 +1,6 @@
 //! From a call to a plan.
 
+use dashpot::{Algorithm, Policy};
 use dashpot_rules::{Plan, Refusal, Rule, RuleSet};
 use smallvec::SmallVec;
 
@@ -199,6 +200,16 @@ impl<'r> Part<'r> {
         }
     }
 
+    /// Whether something it is held by is a log.
+    fn is_logged(&self) -> bool {
+        let is_log = |policy: &Policy| policy.algorithm() == Algorithm::SlidingLog;
+        match &self.held {
+            Held::Nothing | Held::Unlimited => false,
+            Held::Limit { rule, .. } => rule.policies().any(is_log),
+            Held::Rules(plan) => plan.keys().any(|(_, policies, _)| policies.iter().any(is_log)),
+        }
+    }
+
     pub(super) const fn gives_back(&self) -> bool {
         matches!(self.hits, Hits::GiveBack(_))
     }
@@ -209,6 +220,17 @@ impl<'r> Part<'r> {
             Held::Rules(plan) => plan.refusal(),
             _ => None,
         }
+    }
+}
+
+/// Whether everything can be given back that is to be: a log gives back only what it knows when was taken.
+pub(super) fn can_give_back(parts: &[Part<'_>]) -> Result<(), Fault> {
+    match parts.iter().position(|part| part.gives_back() && part.is_logged()) {
+        None => Ok(()),
+        Some(number) => wrong(
+            format!("descriptors[{number}].is_negative_hits"),
+            "a sliding log cannot tell which of its hits to give back",
+        ),
     }
 }
 
