@@ -59,6 +59,7 @@ pub(crate) fn command<A: AsRef<OsStr>>(directory: &Path, arguments: &[A]) -> Com
     command.arg("serve").args(arguments).env_clear().current_dir(directory).stdin(Stdio::null());
     // Many serve at once.
     command.env("DASHPOT_GRPC_LISTEN", "127.0.0.1:0");
+    command.env("DASHPOT_RESP_LISTEN", "127.0.0.1:0");
     command
 }
 
