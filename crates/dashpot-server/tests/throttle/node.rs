@@ -16,7 +16,9 @@ fn modules() -> PathBuf {
 
 /// Node, which finds ioredis.
 pub(crate) fn node(arguments: &[&str]) -> Output {
-    run_with("node", arguments, |command| drop(command.env("NODE_PATH", modules())))
+    run_with("node", arguments, |command| {
+        command.env("NODE_PATH", modules());
+    })
 }
 
 /// A case of `ioredis.cjs`, which says nothing if all is well.
