@@ -146,30 +146,44 @@ fn its_name_is_read_in_any_case() {
 fn pipelines_are_answered_in_order() {
     both(|scene| {
         let mut connection = scene.connect();
-        // Each asks about a bucket of another size: that tells which answer is whose.
-        let numbers: Vec<[i64; 3]> = (0..500).map(|nth| [nth, 1, DAY]).collect();
-        let keys: Vec<String> = (0..500).map(|nth| format!("key-{}", nth % 50)).collect();
-        let asked: Vec<(&str, &[i64])> =
-            keys.iter().zip(&numbers).map(|(key, numbers)| (key.as_str(), &numbers[..])).collect();
-        for (nth, told) in ask_all(&mut connection, &asked).iter().enumerate() {
-            let (nth, round) = (nth as i64, nth as i64 / 50);
-            // Of a bucket that is larger by fifty each time, one more is used.
-            assert_eq!(*told, [0, nth + 1, nth - round, -1, (round + 1) * DAY], "{nth}");
-        }
-        // What is answered without the store waits for its turn.
+        // Each asks about a bucket of another size: that tells which answer is whose. What is answered without the
+        // store waits for its turn.
         let mut mixed = Vec::new();
-        for nth in 0..100 {
+        for nth in 0..200 {
             mixed.push(words(format!("mixed-{nth}"), &[nth, 1, DAY]));
             mixed.push(vec![b"ECHO".to_vec(), nth.to_string().into_bytes()]);
             mixed.push(words("mixed", &[-1, 1, DAY]));
         }
         let replies = connection.commands(&mixed).unwrap();
-        for (nth, replies) in replies.chunks(3).enumerate() {
-            assert_eq!(told(&replies[0])[1], nth as i64 + 1);
+        for (nth, replies) in (0..).zip(replies.chunks(3)) {
+            assert_eq!(told(&replies[0]), [0, nth + 1, nth, -1, DAY]);
             assert_eq!(replies[1], Reply::Text(nth.to_string().into_bytes()));
-            assert!(
-                matches!(&replies[2], Reply::Error(error) if error.starts_with("Cell error: "))
-            );
+            let error = "Cell error: max_burst must not be negative".to_owned();
+            assert_eq!(replies[2], Reply::Error(error));
+        }
+    });
+}
+
+/// Who asks first is served first: of one connection that is who wrote first, as with Redis.
+#[test]
+fn pipelines_are_decided_in_order() {
+    both(|scene| {
+        let mut connection = scene.connect();
+        let numbers: &[i64] = &[199, 1, DAY];
+        let told = ask_all(&mut connection, &[("one", numbers); 300]);
+        for (nth, told) in (1..).zip(told) {
+            let (limited, left) = (i64::from(nth > 200), (200 - nth).max(0));
+            let wait = if nth > 200 { DAY } else { -1 };
+            assert_eq!(told, [limited, 200, left, wait, nth.min(200) * DAY], "the {nth}th");
+        }
+        // Also with many keys between them, and other numbers.
+        let numbers: Vec<[i64; 3]> = (0..500).map(|nth| [nth, 1, DAY]).collect();
+        let keys: Vec<String> = (0..500).map(|nth| format!("key-{}", nth % 50)).collect();
+        let asked: Vec<(&str, &[i64])> =
+            keys.iter().zip(&numbers).map(|(key, numbers)| (key.as_str(), &numbers[..])).collect();
+        for (nth, told) in (0..).zip(ask_all(&mut connection, &asked)) {
+            let round = nth / 50;
+            assert_eq!(told, [0, nth + 1, nth - round, -1, (round + 1) * DAY], "the {nth}th");
         }
     });
 }

@@ -1,8 +1,11 @@
 //! However many ask at once, exactly as much passes as may.
 
-use dashpot_testkit::{RedisServer, on_all_threads};
+use dashpot_testkit::redis::Reply;
+use dashpot_testkit::{RedisCluster, RedisServer, on_all_threads};
 
-use crate::scene::{DAY, Scene, Told, ask, told, words};
+use crate::client::PATIENCE;
+use crate::scene::{DAY, Scene, Told, ask, both, told, words};
+use crate::service::until;
 
 const CONNECTIONS: u64 = 16;
 
@@ -71,16 +74,50 @@ fn on_redis_by_two_processes() {
 }
 
 /// Many keys do not get into each other's way.
+fn each_key_is_exact(scene: &Scene) {
+    let answers = on_all_threads(8, |_| {
+        let mut connection = scene.connect();
+        let keys = (0..400).map(|nth| words(format!("key-{}", nth % 40), &[6, 1, DAY]));
+        let replies = connection.commands(&keys.collect::<Vec<_>>()).unwrap();
+        replies.iter().filter(|reply| told(reply)[0] == 0).count()
+    });
+    assert_eq!(answers.iter().sum::<usize>(), 40 * 7);
+}
+
 #[test]
-fn each_of_many_keys_is_exact() {
-    let redis = RedisServer::start();
-    for scene in [Scene::start(&[]), Scene::on(&redis)] {
-        let answers = on_all_threads(8, |_| {
-            let mut connection = scene.connect();
-            let keys = (0..400).map(|nth| words(format!("key-{}", nth % 40), &[6, 1, DAY]));
-            let replies = connection.commands(&keys.collect::<Vec<_>>()).unwrap();
-            replies.iter().filter(|reply| told(reply)[0] == 0).count()
-        });
-        assert_eq!(answers.iter().sum::<usize>(), 40 * 7);
+fn many_keys() {
+    both(each_key_is_exact);
+}
+
+#[test]
+fn many_keys_on_a_cluster() {
+    let cluster = RedisCluster::start();
+    let scene = Scene::with_store(&cluster.url(), "deny");
+    // Every node, and not only the one that one key is on.
+    let mut connection = scene.connect();
+    let looks: Vec<_> = (0..40).map(|nth| words(format!("key-{nth}"), &[6, 1, DAY, 0])).collect();
+    until("the cluster", PATIENCE, || {
+        let replies = connection.commands(&looks).unwrap();
+        replies.iter().all(|reply| matches!(reply, Reply::Array(_))).then_some(())
+    });
+    each_key_is_exact(&scene);
+    // Braces in a key are nobody's business but its own.
+    for key in ["{a}b", "{a}c", "{}", "}{", "{", "a}b"] {
+        assert_eq!(ask(&mut connection, key, &[0, 1, DAY])[0], 0, "{key}");
+        assert_eq!(ask(&mut connection, key, &[0, 1, DAY])[0], 1, "{key}");
     }
+}
+
+/// Keys that somebody makes up do not make it forget who is limited.
+#[test]
+fn more_keys_than_it_remembers() {
+    let scene = Scene::with_rules("[memory]\nmax_keys = 1000\n", &[]);
+    let mut connection = scene.connect();
+    assert_eq!(ask(&mut connection, "victim", &[0, 1, DAY])[0], 0);
+    for round in 0..20 {
+        let keys = (0..500).map(|nth| words(format!("{round}-{nth}"), &[round, 1, DAY]));
+        let replies = connection.commands(&keys.collect::<Vec<_>>()).unwrap();
+        assert!(replies.iter().all(|reply| told(reply)[1] == round + 1));
+    }
+    assert_eq!(ask(&mut connection, "victim", &[0, 1, DAY])[0], 1);
 }

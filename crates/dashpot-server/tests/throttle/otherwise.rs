@@ -128,9 +128,22 @@ fn a_large_burst() {
     // Nearly all of it, which takes 292 years to come back.
     let told = ask(&mut connection, "c", &[MOST, BILLION, 1, MOST]);
     assert_eq!(told, [0, MOST, 1, -1, MOST / BILLION + 1]);
+}
+
+/// Buckets that take longer than nanoseconds of 64 bits can tell, which is 584 years.
+#[test]
+fn a_bucket_of_thousands_of_years() {
+    const MOST: i64 = i64::MAX;
+    let scene = Scene::start(&[]);
+    let mut connection = scene.connect();
+    const MILLION: i64 = 1_000_000;
+    let told = ask(&mut connection, "a", &[MILLION - 1, 1, DAY, MILLION]);
+    assert_eq!(told, [0, MILLION, 0, -1, MILLION * DAY]);
+    let told = ask(&mut connection, "a", &[MILLION - 1, 1, DAY, MILLION]);
+    assert_eq!(told, [1, MILLION, 0, MILLION * DAY, MILLION * DAY]);
     // Far longer than can be told.
-    let told = ask(&mut connection, "d", &[MOST, 1, DAY, MOST]);
+    let told = ask(&mut connection, "b", &[MOST, 1, DAY, MOST]);
     assert_eq!(told, [0, MOST, 1, -1, MOST]);
-    let told = ask(&mut connection, "d", &[MOST, 1, DAY, MOST]);
+    let told = ask(&mut connection, "b", &[MOST, 1, DAY, MOST]);
     assert_eq!(told, [1, MOST, 1, MOST, MOST]);
 }
