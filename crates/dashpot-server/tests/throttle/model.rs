@@ -18,17 +18,25 @@ const SECOND: i128 = 1_000_000_000 * PARTS;
 type Range = (i128, i128);
 
 /// A bucket: when it will be full again, as far as that is known, and at what rate it was last taken from.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Default)]
 struct Bucket {
     full: Range,
     interval: i128,
+    /// How long a denial was on its way, at most.
+    late: i128,
+    /// What was asked about it, to be told when something is wrong.
+    past: String,
 }
 
 pub(crate) struct Model {
     buckets: HashMap<String, Bucket>,
-    /// The clock it is decided by tells whole ones of these. Nor is more than one of them lost, in favour of the limit,
-    /// by a bucket that goes on at another rate.
+    /// By so much the clock it is decided by may differ from the machine's. In memory it follows that one, and is steered
+    /// gently.
+    clock: i128,
+    /// A bucket that goes on at another rate may lose so much, in favour of the limit: it is kept in whole ones of these.
     tick: i128,
+    /// For so long a denial is repeated without asking the store, by what is left of the wait since it arrived.
+    denial_memory: i128,
 }
 
 struct Question {
@@ -45,8 +53,8 @@ impl Question {
         Self { limit: max_burst + 1, interval: period * SECOND / count, quantity }
     }
 
-    /// How long a full bucket takes to come back may be, for this answer to be right, before anything was taken.
-    fn explains(&self, told: Told) -> Result<Range, String> {
+    /// How long the bucket may take to be full, for this answer to be right, before anything was taken.
+    fn explains(&self, told: Told, denial_memory: i128) -> Result<Range, String> {
         let [limited, limit, remaining, retry, reset] = told.map(i128::from);
         let (all, taken) = (self.limit * self.interval, self.quantity * self.interval);
         if limit != self.limit || !(0..=1).contains(&limited) || remaining < 0 || reset < 0 {
@@ -69,7 +77,8 @@ impl Question {
         }
         // Nothing remains of a bucket that is more than empty, too.
         let most = if remaining == 0 { i128::MAX } else { all - after - remaining * self.interval };
-        within(all - after - (remaining + 1) * self.interval + 1, most);
+        let since = if limited { denial_memory } else { 0 };
+        within(all - after - (remaining + 1) * self.interval + 1 - since, most);
         Ok((range.0.max(0), range.1))
     }
 }
@@ -81,11 +90,12 @@ fn seconds(told: i128) -> Range {
 
 impl Model {
     pub(crate) fn in_memory() -> Self {
-        Self { buckets: HashMap::new(), tick: NANOSECOND }
+        Self { buckets: HashMap::new(), clock: SECOND / 1000, tick: NANOSECOND, denial_memory: 0 }
     }
 
     pub(crate) fn on_redis() -> Self {
-        Self { buckets: HashMap::new(), tick: 1000 * NANOSECOND }
+        let tick = 1000 * NANOSECOND;
+        Self { buckets: HashMap::new(), clock: tick, tick, denial_memory: SECOND / 10 }
     }
 
     /// Asks, and holds the answer to this.
@@ -104,11 +114,11 @@ impl Model {
         let commands: Vec<_> = asked.iter().map(|(key, numbers)| words(key, numbers)).collect();
         let before = now();
         let replies = connection.commands(&commands).unwrap();
-        let between = (before - self.tick, now());
+        let between = (before - self.clock, now() + self.clock);
         let answers: Vec<Told> = replies.iter().map(told).collect();
         for ((key, numbers), answer) in asked.iter().zip(&answers) {
             if let Err(why) = self.explain(key, numbers, between, *answer) {
-                panic!("{key} {numbers:?} {answer:?}: {why}");
+                panic!("{key}: {why}, after\n{}", self.buckets[key].past);
             }
         }
         answers
@@ -124,27 +134,33 @@ impl Model {
     ) -> Result<(), String> {
         let question = Question::new(numbers);
         let bucket = self.buckets.entry(key.to_owned()).or_default();
+        let [from, to] = [earliest, latest].map(|time| time / NANOSECOND / 1000);
+        bucket.past += &format!("from {from} to {to} us: {numbers:?} {told:?}\n");
+        let limited = told[0] == 1;
         let mut full = bucket.full;
         let other_rate = bucket.interval != question.interval;
         if other_rate {
             full.1 += self.tick;
         }
-        let left = ((full.0 - latest).max(0), (full.1 - earliest).max(0));
-        let explained = question.explains(told)?;
+        let late = if limited { bucket.late } else { 0 };
+        let left = ((full.0 - latest).max(0), (full.1 - earliest + late).max(0));
+        let explained = question.explains(told, self.denial_memory)?;
         let both = (left.0.max(explained.0), left.1.min(explained.1));
         if both.0 > both.1 {
             let [left, explained] = [left, explained].map(told_in_seconds);
             return Err(format!("{left} s were used, but this is right for {explained} s"));
         }
-        if told[0] == 0 && question.quantity > 0 {
+        if limited && self.denial_memory > 0 {
+            bucket.late = bucket.late.max(latest - earliest);
+        } else if !limited && question.quantity > 0 {
             let taken = question.quantity * question.interval;
             let least = (earliest + both.0).max(full.0.max(earliest)) + taken;
             let most = (latest + both.1).min(full.1.max(latest)) + taken;
-            *bucket = Bucket { full: (least, most), interval: question.interval };
+            (bucket.full, bucket.interval) = ((least, most), question.interval);
         } else if both.0 > 0 && !other_rate {
             // Nothing was taken, but we know better now.
-            bucket.full.0 = full.0.max(earliest + both.0);
-            bucket.full.1 = full.1.min(latest + both.1);
+            let known = (full.0.max(earliest + both.0), full.1.min(latest + both.1));
+            bucket.full = known;
         }
         Ok(())
     }

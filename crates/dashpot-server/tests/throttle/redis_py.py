@@ -10,10 +10,14 @@ import threading
 
 import redis
 import redis.asyncio
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
 
 DAY = 86400
+# Else it connects once more, after a second and two, whatever was wrong.
+AT_ONCE = {"retry": Retry(NoBackoff(), 0)}
 port = 0
 
 
@@ -127,7 +131,7 @@ def errors():
             raise AssertionError("there is a GET")
         equal(client.ping(), True)
         client.close()
-    refused(lambda: connect(db=1).ping(), wrong, "DB index is out of range")
+    refused(lambda: connect(db=1, **AT_ONCE).ping(), wrong, "DB index is out of range")
 
 
 def pool():
@@ -184,15 +188,15 @@ def password(right):
             equal(throttle(client, name, 15, 30, 60, 0), [0, 16, 16, -1, 0])
             client.close()
         text = "invalid username-password pair or user is disabled."
-        refused(lambda: connect(password="wrong", **options).ping(), denied, text)
-        refused(lambda: connect(username="other", password=right, **options).ping(), denied, text)
-    refused(lambda: connect(protocol=2).ping(), denied, "Authentication required.")
+        refused(lambda: connect(password="wrong", **AT_ONCE, **options).ping(), denied, text)
+        refused(lambda: connect(username="other", password=right, **AT_ONCE, **options).ping(), denied, text)
+    refused(lambda: connect(protocol=2, **AT_ONCE).ping(), denied, "Authentication required.")
 
 
 def no_password():
     """Who says one though there is none."""
     try:
-        connect(password="any", protocol=2).ping()
+        connect(password="any", protocol=2, **AT_ONCE).ping()
     except redis.exceptions.AuthenticationError as error:
         assert "without any password configured" in str(error), repr(error)
     else:

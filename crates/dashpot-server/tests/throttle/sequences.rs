@@ -1,5 +1,6 @@
 //! Thousands of calls of all sorts, each held to what it may be.
 
+use std::thread;
 use std::time::Duration;
 
 use dashpot_testkit::RedisServer;
@@ -16,14 +17,14 @@ const STRETCH: usize = 50;
 
 /// Those of which something comes back from call to call.
 const FAST: [[i64; 3]; 8] = [
-    [0, 1000, 1],
-    [9, 7000, 1],
-    [4, 11_000, 1],
-    [29, 13_000, 1],
-    [2, 7 * 11 * 13, 1],
-    [99, 1_000_000, 1],
-    [19, 3500, 1],
-    [6, 700_000, 60],
+    [0, 100, 1],
+    [9, 70, 1],
+    [4, 55, 1],
+    [29, 130, 1],
+    [2, 7 * 11, 1],
+    [99, 1000, 1],
+    [19, 35, 1],
+    [6, 7000, 60],
 ];
 
 /// Those of which nothing does, or not much.
@@ -79,8 +80,8 @@ fn one_by_one(mut model: Model, mut connections: [Connection; 2], seed: u64) {
         let told = model.ask(&mut connections[nth % 2], &key, &numbers);
         limited += usize::from(told[0] == 1);
         // Time is part of it.
-        if random.u8(..20) == 0 {
-            std::thread::sleep(Duration::from_micros(random.u64(..3000)));
+        if random.u8(..4) == 0 {
+            thread::sleep(Duration::from_micros(random.u64(..8000)));
         }
     }
     is_worth_something(limited);
@@ -97,6 +98,7 @@ fn in_pipelines(mut model: Model, mut connection: Connection, seed: u64) {
         let told = model.ask_all(&mut connection, &asked);
         limited += told.iter().filter(|told| told[0] == 1).count();
         nth += asked.len();
+        thread::sleep(Duration::from_micros(random.u64(..8000)));
     }
     is_worth_something(limited);
 }
