@@ -1,0 +1,52 @@
+//! The same said to dashpot and to the real redis-server.
+
+use std::net::SocketAddr;
+
+use dashpot_testkit::RedisServer;
+
+use crate::reply::shown;
+use crate::scene::{Scene, told, words};
+
+pub(crate) struct Pair {
+    redis: RedisServer,
+    pub(crate) dashpot: Scene,
+}
+
+impl Pair {
+    pub(crate) fn start() -> Self {
+        // There is one database here, and no more.
+        Self { redis: RedisServer::with(&["--databases", "1"]), dashpot: Scene::start(&[]) }
+    }
+
+    pub(crate) fn with_password(password: &str) -> Self {
+        let redis = RedisServer::with(&["--databases", "1", "--requirepass", password]);
+        Self { redis, dashpot: Scene::start(&["--resp-password", password]) }
+    }
+
+    pub(crate) fn redis(&self) -> SocketAddr {
+        self.redis.address().parse().unwrap()
+    }
+
+    /// Each of these, over a connection of its own, is answered with the same bytes by both.
+    #[track_caller]
+    pub(crate) fn same<B: AsRef<[u8]>>(&self, cases: &[B]) {
+        let mut wrong = Vec::new();
+        for case in cases.iter().map(AsRef::as_ref) {
+            let expected = told(self.redis(), case);
+            let found = told(self.dashpot.resp, case);
+            println!("{}\n    {}", shown(case), shown(&expected));
+            if found != expected {
+                let (case, expected, found) = (shown(case), shown(&expected), shown(&found));
+                wrong.push(format!("{case}\n    Redis:   {expected}\n    dashpot: {found}\n"));
+            }
+        }
+        let count = wrong.len();
+        assert!(wrong.is_empty(), "{count} of {}:\n{}", cases.len(), wrong.concat());
+    }
+
+    /// The same for commands that are words with spaces between them.
+    #[track_caller]
+    pub(crate) fn same_words(&self, cases: &[&str]) {
+        self.same(&cases.iter().map(|case| words(case)).collect::<Vec<_>>());
+    }
+}
