@@ -27,7 +27,9 @@ fn commands_are_told_about() {
     let mut wire = pair.dashpot.connect();
     let count = wire.ask("COMMAND COUNT").int();
     let list = wire.ask("COMMAND LIST");
-    let names: Vec<_> = list.items().iter().map(|name| name.text().to_lowercase()).collect();
+    let mut names: Vec<_> = list.items().iter().map(|name| name.text().to_lowercase()).collect();
+    // Redis lists `client|id` beside `client`, and does not count it.
+    names.retain(|name| !name.contains('|'));
     assert_eq!(usize::try_from(count).unwrap(), names.len(), "{names:?}");
     for name in [
         "cl.throttle",

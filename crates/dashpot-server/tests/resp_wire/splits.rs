@@ -82,7 +82,7 @@ fn commands_may_be_cut_anywhere() {
     let whole = cut_anywhere(mixed);
     let told = String::from_utf8(whole).unwrap();
     let begin = "+PONG\r\n*5\r\n:0\r\n:6\r\n:5\r\n:-1\r\n:3600\r\n+PONG\r\n\
-                 *5\r\n:0\r\n:6\r\n:3\r\n:-1\r\n:10800\r\n$9\r\na\r\n$3\r\n\0b\r\n$6\r\naA \"b\r\n\
+                 *5\r\n:0\r\n:6\r\n:3\r\n:-1\r\n:10800\r\n$9\r\na\r\n$3\r\n\0b\r\n$5\r\naA \"b\r\n\
                  $0\r\n\r\n-ERR unknown command 'NOSUCH', with args beginning with: 'a' 'b' \r\n%7\r\n";
     assert!(told.starts_with(begin), "{told:?}");
     assert!(told.ends_with("_\r\n+OK\r\n"), "{told:?}");
