@@ -35,7 +35,7 @@ pub(crate) fn state_key(prefix: &str, policy: &Policy, key: Key<'_>) -> Vec<u8> 
         whole.push(b'u');
     }
     whole.push(letter(policy.algorithm()));
-    if let Some(window) = policy.quota().window() {
+    if let Some(window) = policy.quota().window().filter(|_| !policy.is_any_window()) {
         let mut digits = |number: u64| whole.extend_from_slice(number.to_string().as_bytes());
         match window.as_months() {
             Some(months) => {

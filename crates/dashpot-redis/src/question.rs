@@ -118,7 +118,8 @@ impl<'p> Question<'p> {
                 }
                 let room = self.policy.limit().saturating_sub(cost);
                 let (cost, room) = (Span::of(cost, rate), Span::of(room, rate));
-                call.arg(format!(" 0 {}:{}", rate.units, rate.nanos));
+                let carried = self.policy.carried_rate().unwrap_or(rate);
+                call.arg(format!(" 0 {}:{}", carried.units, carried.nanos));
                 call.arg(cost.micros).arg(cost.grains).arg(room.micros).arg(room.grains);
                 call.arg(cost.per_micro);
             }
@@ -177,7 +178,8 @@ pub(crate) fn settle(
             let Some(rate) = policy.rate().filter(|rate| rate.units > 0) else { return false };
             let span = Span::of(units, rate);
             call.arg(letter).arg(deed.name()).arg(micros);
-            call.arg(format!("{}:{}", rate.units, rate.nanos));
+            let carried = policy.carried_rate().unwrap_or(rate);
+            call.arg(format!("{}:{}", carried.units, carried.nanos));
             call.arg(span.micros.min(MOST)).arg(span.grains).arg(span.per_micro);
         }
         "c" => {

@@ -89,7 +89,7 @@ impl Recalled {
     /// the bucket already, if that is known. For all else, the moment itself.
     pub(crate) fn undone_from(&self, policy: &Policy, taken_at: Timestamp) -> Timestamp {
         match self.counts {
-            Counts::Bucket { micros, rate, .. } if policy.rate() == Some(rate) => {
+            Counts::Bucket { micros, rate, .. } if policy.carried_rate() == Some(rate) => {
                 taken_at.max(Timestamp::from_nanos(micros.saturating_mul(TICK)))
             }
             _ => taken_at,

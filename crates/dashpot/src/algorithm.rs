@@ -167,10 +167,12 @@ impl Engine {
                 Method::Concurrency(Concurrency { limit })
             }
             (Some(count), Some(window), Algorithm::TokenBucket) => {
-                Method::TokenBucket(TokenBucket::new(count, window, limit))
+                let bucket = TokenBucket::new(count, window, limit);
+                Method::TokenBucket(bucket.carrying_time(written.any_window))
             }
             (Some(count), Some(window), Algorithm::LeakyBucket) => {
                 let meter = TokenBucket::new(count, window, limit);
+                let meter = meter.carrying_time(written.any_window);
                 let undelayed = written.queue.map(|_| written.undelayed.unwrap_or(0));
                 Method::LeakyBucket(LeakyBucket { meter, undelayed })
             }
@@ -460,7 +462,7 @@ impl Engine {
     }
 
     /// Carries state over from the engine of a policy with the same counters but another limit:
-    /// the units used stay used.
+    /// the units used stay used; under any window, the time it takes until none are.
     pub(crate) fn adopt(&self, old: &Self, state: &mut State, now: Timestamp) {
         if let (Some(new), Some(old), State::Bucket(tat)) = (self.bucket(), old.bucket(), state) {
             new.adopt(old, tat, now.as_nanos());

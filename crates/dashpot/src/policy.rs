@@ -126,9 +126,18 @@ impl Definition {
         self.written.identity() == other.written.identity()
     }
 
-    /// Whether state kept under one is right under the other as it is.
+    /// Whether the two are the same.
     pub(crate) fn same(&self, other: &Self) -> bool {
         std::ptr::eq(self, other) || self.written == other.written
+    }
+
+    /// Whether state kept under one is right under the other as it is.
+    pub(crate) fn keeps_alike(&self, other: &Self) -> bool {
+        let tells_time_alike = || {
+            let grains = |one: &Self| one.engine.rate().map(|rate| rate.units);
+            self.written.any_window && self.same_counters(other) && grains(self) == grains(other)
+        };
+        self.same(other) || tells_time_alike()
     }
 }
 
@@ -155,6 +164,7 @@ impl Policy {
             queue: None,
             undelayed: None,
             zone: Zone::UTC,
+            any_window: false,
         }
     }
 
@@ -194,6 +204,12 @@ impl Policy {
         &self.0.definition.written.zone
     }
 
+    /// Whether [its window may change](PolicyBuilder::any_window).
+    #[must_use]
+    pub fn is_any_window(&self) -> bool {
+        self.0.definition.written.any_window
+    }
+
     /// The most it grants at one instant: a bucket's capacity, a window's count.
     #[must_use]
     pub fn limit(&self) -> u64 {
@@ -204,6 +220,15 @@ impl Policy {
     #[must_use]
     pub fn rate(&self) -> Option<Rate> {
         self.definition().engine.rate()
+    }
+
+    /// The rate by which what a bucket has counted is carried over if the policy changes: its own, so that as
+    /// many units stay used. If [its window may change](PolicyBuilder::any_window), one whose unit takes a nanosecond, so
+    /// that time stays what it is.
+    #[must_use]
+    pub fn carried_rate(&self) -> Option<Rate> {
+        let rate = self.rate()?;
+        Some(if self.is_any_window() { Rate { nanos: rate.units, ..rate } } else { rate })
     }
 
     /// Under a fixed window, the window that holds this moment, in nanoseconds since the epoch.
@@ -290,6 +315,9 @@ impl fmt::Display for Policy {
         if !self.zone().is_utc() {
             write!(f, ", {}", self.zone())?;
         }
+        if self.is_any_window() {
+            f.write_str(", any window")?;
+        }
         Ok(())
     }
 }
@@ -304,6 +332,7 @@ pub struct PolicyBuilder {
     pub(crate) queue: Option<u64>,
     pub(crate) undelayed: Option<u64>,
     pub(crate) zone: Zone,
+    pub(crate) any_window: bool,
 }
 
 impl PolicyBuilder {
@@ -334,6 +363,14 @@ impl PolicyBuilder {
     /// UTC.
     pub fn zone(mut self, zone: Zone) -> Self {
         self.zone = zone;
+        self
+    }
+
+    /// Lets a bucket's window change, too: what was counted belongs to the name and the algorithm alone, for those
+    /// whose limits come with every question. What stays then is not how much is used, but when the bucket will be
+    /// full again, as with redis-cell.
+    pub fn any_window(mut self) -> Self {
+        self.any_window = true;
         self
     }
 
@@ -388,6 +425,12 @@ impl PolicyBuilder {
                 return Err(PolicyError::Zone);
             }
         }
+        if self.any_window {
+            let bucket = matches!(algorithm, Algorithm::TokenBucket | Algorithm::LeakyBucket);
+            if !bucket || quota.is_unlimited() || quota.count() == Some(0) {
+                return Err(PolicyError::AnyWindow);
+            }
+        }
         Ok(())
     }
 
@@ -395,7 +438,8 @@ impl PolicyBuilder {
     /// on with when one is set.
     fn identity(&self) -> (&str, Algorithm, bool, Option<Window>, &Zone) {
         let limited = !self.quota.is_unlimited();
-        (&self.name, self.algorithm, limited, self.quota.window(), &self.zone)
+        let window = self.quota.window().filter(|_| !self.any_window);
+        (&self.name, self.algorithm, limited, window, &self.zone)
     }
 
     pub(crate) fn limit(&self) -> u64 {
@@ -445,4 +489,7 @@ pub enum PolicyError {
     /// A time zone where there is no calendar.
     #[error("a time zone goes with a fixed-window of whole days, weeks, months or years")]
     Zone,
+    /// Any window, of what is no bucket with a rate.
+    #[error("only a bucket that lets something pass can go on under any window")]
+    AnyWindow,
 }

@@ -183,9 +183,9 @@ fn permit_from_before_a_reset_that_comes_back() {
 fn zones_that_share_their_counters() {
     caught(&Bug {
         file: "policy.rs",
-        right: "(&self.name, self.algorithm, limited, self.quota.window(), &self.zone)",
+        right: "(&self.name, self.algorithm, limited, window, &self.zone)",
         wrong: "static UTC: Zone = Zone::UTC;
-        (&self.name, self.algorithm, limited, self.quota.window(), &UTC)",
+        (&self.name, self.algorithm, limited, window, &UTC)",
         caught_by: ("calendar", "zones_do_not_mix"),
     });
 }

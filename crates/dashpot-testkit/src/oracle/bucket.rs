@@ -29,13 +29,7 @@ pub(super) struct Bucket {
 
 impl Bucket {
     pub(super) fn new(policy: &Policy) -> Self {
-        let window = policy.quota().window().expect("a rate has a window");
-        Self {
-            window: window.length().as_nanos().into(),
-            count: count(policy),
-            last: None,
-            slack: BigInt::ZERO,
-        }
+        Self { window: window(policy), count: count(policy), last: None, slack: BigInt::ZERO }
     }
 
     /// The level, as if it went on below empty. A moment before the last change sees it higher.
@@ -86,8 +80,8 @@ impl Meter for Bucket {
     }
 
     fn adopt(&mut self, at: Time, policy: &Policy) {
-        let count = count(policy);
-        if self.count == count {
+        let (count, window) = (count(policy), window(policy));
+        if self.count == count && self.window == window {
             return;
         }
         if self.is_fresh(at) {
@@ -98,11 +92,15 @@ impl Meter for Bucket {
                 false => self.units(u64::MAX) * u64::MAX,
             };
             self.last = None;
+        } else if policy.is_any_window() {
+            // It takes as long as before to run dry. Parts are rounded here as no store does: in favour of the caller.
+            self.change(at, self.level(at) * &count / &self.count);
+            self.slack = (&self.slack * &count) / &self.count + 2 * &count + 2;
         } else {
             self.change(at, self.level(at));
             self.slack += 2 * &count;
         }
-        self.count = count;
+        (self.count, self.window) = (count, window);
     }
 
     fn is_due(&self, policy: &Policy, at: Time) -> bool {
@@ -119,6 +117,11 @@ impl Meter for Bucket {
 
 fn count(policy: &Policy) -> BigInt {
     policy.quota().count().expect("a rate has a count").into()
+}
+
+fn window(policy: &Policy) -> BigInt {
+    let window = policy.quota().window().expect("a rate has a window");
+    window.length().as_nanos().into()
 }
 
 fn divide_up(dividend: &BigInt, divisor: &BigInt) -> u64 {

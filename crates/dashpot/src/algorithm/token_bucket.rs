@@ -22,6 +22,8 @@ pub(super) struct TokenBucket {
     per_unit: u64,
     /// Grains in the time of all units: τ.
     depth: u128,
+    /// Whether it is time that is carried over to a bucket of another rate, and not units.
+    carries_time: bool,
 }
 
 /// The theoretical arrival time, in grains since the epoch. A fresh bucket's lies in the past.
@@ -40,13 +42,21 @@ impl TokenBucket {
         // A bucket that never refills still counts in fine grains, in case its limit changes.
         let shared = if count == 0 { 1 } else { gcd(count, window) };
         let per_unit = window / shared;
-        Self { per_nano: count / shared, per_unit, depth: grains(capacity, per_unit) }
+        let per_nano = count / shared;
+        Self { per_nano, per_unit, depth: grains(capacity, per_unit), carries_time: false }
+    }
+
+    /// The same, carrying time over or units.
+    pub(super) fn carrying_time(mut self, carries_time: bool) -> Self {
+        self.carries_time = carries_time;
+        self
     }
 
     /// A bucket of this rate and no depth, to take over from.
     pub(super) fn of(rate: Rate) -> Self {
         // A unit takes some time.
-        Self { per_nano: rate.units, per_unit: rate.nanos.max(1), depth: 0 }
+        let per_unit = rate.nanos.max(1);
+        Self { per_nano: rate.units, per_unit, depth: 0, carries_time: false }
     }
 
     pub(super) fn rate(&self) -> Rate {
@@ -56,7 +66,8 @@ impl TokenBucket {
     /// One word holds a moment of any year to come if there are few grains in a nanosecond, as with
     /// nearly all limits that people write.
     pub(super) fn words(&self) -> usize {
-        if self.per_nano <= 3 { 1 } else { 2 }
+        // Who may have any window may have any grains.
+        if self.per_nano <= 3 && !self.carries_time { 1 } else { 2 }
     }
 
     fn moment(&self, now: u64) -> u128 {
@@ -99,13 +110,18 @@ impl TokenBucket {
         self.nanos(self.backlog(tat, now).saturating_sub(kept))
     }
 
-    /// Takes over a state of `old`: as many units used, fractions rounded up against the caller.
+    /// Grains in what stays the same when a state is taken over: in the time of one unit, or in a nanosecond.
+    fn carried(&self) -> u64 {
+        if self.carries_time { self.per_nano } else { self.per_unit }
+    }
+
+    /// Takes over a state of `old`: as many units used, or as long to go, fractions rounded up against the caller.
     pub(super) fn adopt(&self, old: &Self, tat: &mut Tat, now: u64) {
-        if (self.per_nano, self.per_unit) == (old.per_nano, old.per_unit) {
-            return; // The same rate, so the same time to drain.
+        if (self.per_nano, self.carried()) == (old.per_nano, old.carried()) {
+            return; // The same grains, so the same time to drain.
         }
         let backlog = old.backlog(tat, now);
-        let (old_unit, new_unit) = (u128::from(old.per_unit), u128::from(self.per_unit));
+        let (old_unit, new_unit) = (u128::from(old.carried()), u128::from(self.carried()));
         let (units, part) = (backlog / old_unit, backlog % old_unit);
         let part = (part * new_unit).div_ceil(old_unit);
         let backlog = units.saturating_mul(new_unit).saturating_add(part);

@@ -25,7 +25,7 @@ const DEFINITIONS: usize = page::DEFINITIONS - 1;
 /// is as good as new, but to take the slot away from it before it can use it would help nobody.
 const EMPTY_HANDED: u64 = DEFINITION_BITS;
 
-/// All keys of one policy: of its name, algorithm, window and zone.
+/// All keys of one policy: of its name, algorithm, window (unless any will do) and zone.
 ///
 /// A key is known by a *mark*, 58 bits of its hash; the key itself is not kept. Two keys of a table
 /// that have the same mark share their counters, which can only be too strict; among a million keys
@@ -144,11 +144,11 @@ impl Table {
         }
     }
 
-    /// The bits that stand for a definition in marks. None if there have been too many: states under
+    /// The bits that stand for a definition in marks, or for one that keeps its states alike. None if there have been too many: states under
     /// this one are then kept aside.
     pub(super) fn definition_bits(&self, definition: &Arc<Definition>) -> Option<u64> {
         for (bits, known) in (1..).zip(&self.definitions) {
-            if known.get_or_init(|| definition.clone()).same(definition) {
+            if known.get_or_init(|| definition.clone()).keeps_alike(definition) {
                 return Some(bits);
             }
         }

@@ -80,15 +80,15 @@ fn lengths_made_up_take_no_memory() {
 #[test]
 fn something_else_is_not_written_over() {
     let scratch = Scratch::new();
-    let newer = [b"dashpot\x1a", &2_u32.to_le_bytes()[..], b"whatever it will be"].concat();
+    let newer = [b"dashpot\x1a", &3_u32.to_le_bytes()[..], b"whatever it will be"].concat();
     for content in [&b"root:x:0:0:root:/root:/bin/bash\n"[..], b"", &newer] {
         let error = refused(&scratch, content);
         let told =
-            matches!(error, StateError::Foreign { .. } | StateError::Newer { version: 2, .. });
+            matches!(error, StateError::Foreign { .. } | StateError::Newer { version: 3, .. });
         assert!(told, "{error}");
         let error = MemoryStore::new().save(scratch.file()).expect_err("it belongs to others");
         let told =
-            matches!(error, StateError::Foreign { .. } | StateError::Newer { version: 2, .. });
+            matches!(error, StateError::Foreign { .. } | StateError::Newer { version: 3, .. });
         assert!(told, "{error}");
         let store = Arc::new(MemoryStore::new());
         let kept = StateKeeper::start(store, scratch.file(), Duration::from_secs(1), |_| ());

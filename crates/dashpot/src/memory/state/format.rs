@@ -8,7 +8,7 @@
 //! tables           u32
 //! each table:
 //!   definitions    u16      each: name, algorithm, quota, zone (u16 + text); queue, undelayed
-//!                           (u8 0, or u8 1 + u64)
+//!                           (u8 0, or u8 1 + u64); any window (u8 0 or 1; not in version 1)
 //!   entries, until one of kind 0:
 //!     kind         u8       1: a key; 2: an overflow cell
 //!     mark         u64      of a cell: its number
@@ -25,7 +25,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::error::Fault;
 
 pub(super) const MAGIC: [u8; 8] = *b"dashpot\x1a";
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 pub(super) const END: u8 = 0;
 pub(super) const KEY: u8 = 1;
@@ -109,6 +109,14 @@ impl<'r, R: Read> Input<'r, R> {
         Ok(u8::from_le_bytes(self.array()?))
     }
 
+    pub(super) fn bool(&mut self) -> Result<bool, Fault> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.damaged("neither yes nor no")),
+        }
+    }
+
     pub(super) fn u16(&mut self) -> Result<u16, Fault> {
         Ok(u16::from_le_bytes(self.array()?))
     }
@@ -128,11 +136,7 @@ impl<'r, R: Read> Input<'r, R> {
     }
 
     pub(super) fn option(&mut self) -> Result<Option<u64>, Fault> {
-        match self.u8()? {
-            0 => Ok(None),
-            1 => Ok(Some(self.u64()?)),
-            _ => Err(self.damaged("neither yes nor no")),
-        }
+        self.bool()?.then(|| self.u64()).transpose()
     }
 
     /// Reads the sum at the end, and sees that it is the end.

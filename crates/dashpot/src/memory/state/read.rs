@@ -33,11 +33,11 @@ pub(super) fn refuse_others(path: &Path) -> Result<(), StateError> {
 /// Sees that all of a file is right.
 pub(super) fn verify(input: &mut impl Read) -> Result<(), Fault> {
     let mut input = Input::new(input);
-    let (seed, mark) = header(&mut input)?;
+    let Header { version, seed, mark } = header(&mut input)?;
     if MemoryStore::mark_by(&RapidSecrets::seed(seed), Key::new(KNOWN_KEY)) != mark {
         return Err(input.damaged("keys are hashed in another way"));
     }
-    tables(&mut input, |_, _, _| ())?;
+    tables(&mut input, version, |_, _, _| ())?;
     input.finish()
 }
 
@@ -47,9 +47,9 @@ pub(super) fn store(
     builder: MemoryStoreBuilder,
 ) -> Result<MemoryStore, Fault> {
     let mut input = Input::new(input);
-    let (seed, _) = header(&mut input)?;
+    let Header { version, seed, .. } = header(&mut input)?;
     let store = builder.build_with(seed);
-    tables(&mut input, |kind, mark, kept| {
+    tables(&mut input, version, |kind, mark, kept| {
         if !kept.is_idle(store.now()) {
             store.restore(kind == CELL, mark, kept);
         }
@@ -58,8 +58,15 @@ pub(super) fn store(
     Ok(store)
 }
 
-/// The seed, and the mark it gave the known key.
-fn header(input: &mut Input<'_, impl Read>) -> Result<(u64, u64), Fault> {
+/// How a file begins.
+struct Header {
+    version: u32,
+    seed: u64,
+    /// What it made of the known key.
+    mark: u64,
+}
+
+fn header(input: &mut Input<'_, impl Read>) -> Result<Header, Fault> {
     let mut magic = [0; MAGIC.len()];
     match input.fill(&mut magic) {
         Ok(()) if magic == MAGIC => {}
@@ -73,17 +80,18 @@ fn header(input: &mut Input<'_, impl Read>) -> Result<(u64, u64), Fault> {
     if version == 0 {
         return Err(input.damaged("there is no such version"));
     }
-    Ok((input.u64()?, input.u64()?))
+    Ok(Header { version, seed: input.u64()?, mark: input.u64()? })
 }
 
 fn tables(
     input: &mut Input<'_, impl Read>,
+    version: u32,
     mut found: impl FnMut(u8, u64, Kept),
 ) -> Result<(), Fault> {
     for _ in 0..input.u32()? {
         let mut definitions = Vec::new();
         for _ in 0..input.u16()? {
-            definitions.push(definition(input)?);
+            definitions.push(definition(input, version)?);
         }
         loop {
             match input.u8()? {
@@ -102,16 +110,18 @@ fn tables(
     Ok(())
 }
 
-fn definition(input: &mut Input<'_, impl Read>) -> Result<Arc<Definition>, Fault> {
+fn definition(input: &mut Input<'_, impl Read>, version: u32) -> Result<Arc<Definition>, Fault> {
     let name = input.text()?;
     let (algorithm, quota, zone) = (input.text()?, input.text()?, input.text()?);
     let (queue, undelayed) = (input.option()?, input.option()?);
+    let any_window = version > 1 && input.bool()?;
     let parsed = || {
         let algorithm: Algorithm = algorithm.parse().ok()?;
         let (quota, zone): (Quota, Zone) = (quota.parse().ok()?, zone.parse().ok()?);
         let mut builder = Policy::builder(name, quota).algorithm(algorithm).zone(zone);
         builder = if let Some(places) = queue { builder.queue(places) } else { builder };
         builder = if let Some(places) = undelayed { builder.undelayed(places) } else { builder };
+        builder = if any_window { builder.any_window() } else { builder };
         Some(builder.build().ok()?.definition().clone())
     };
     parsed().ok_or_else(|| input.damaged("there can be no such policy"))

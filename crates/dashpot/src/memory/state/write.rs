@@ -73,7 +73,8 @@ fn definition(definition: &Definition, out: &mut Output<'_, impl Write>) -> io::
     out.text(&written.quota.to_string())?;
     out.text(written.zone.name())?;
     out.option(written.queue)?;
-    out.option(written.undelayed)
+    out.option(written.undelayed)?;
+    out.bytes(&[u8::from(written.any_window)])
 }
 
 fn entry(
@@ -84,7 +85,8 @@ fn entry(
     now: Timestamp,
     out: &mut Vec<u8>,
 ) {
-    let known = |kept: &Kept| definitions.iter().position(|known| known.same(&kept.definition));
+    let known =
+        |kept: &Kept| definitions.iter().position(|known| known.keeps_alike(&kept.definition));
     let (index, converted);
     let (index, kept) = match known(kept) {
         Some(index) => (index, kept),
