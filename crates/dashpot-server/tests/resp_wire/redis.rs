@@ -32,8 +32,8 @@ impl Pair {
     pub(crate) fn same<B: AsRef<[u8]>>(&self, cases: &[B]) {
         let mut wrong = Vec::new();
         for case in cases.iter().map(AsRef::as_ref) {
-            let expected = told(self.redis(), case);
-            let found = told(self.dashpot.resp, case);
+            let (expected, found) = (told(self.redis(), case), told(self.dashpot.resp, case));
+            let (expected, found) = (of_any_version(&expected), of_any_version(&found));
             println!("{}\n    {}", shown(case), shown(&expected));
             if found != expected {
                 let (case, expected, found) = (shown(case), shown(&expected), shown(&found));
@@ -48,5 +48,15 @@ impl Pair {
     #[track_caller]
     pub(crate) fn same_words(&self, cases: &[&str]) {
         self.same(&cases.iter().map(|case| words(case)).collect::<Vec<_>>());
+    }
+}
+
+/// One text has changed a little since Redis 7.0, and either is fine.
+fn of_any_version(said: &[u8]) -> Vec<u8> {
+    let (newer, older) =
+        (b"otherwise the HELLO <proto> AUTH", b"otherwise the HELLO AUTH".as_slice());
+    match said.windows(newer.len()).position(|found| found == newer) {
+        Some(at) => [&said[..at], older, &said[at + newer.len()..]].concat(),
+        None => said.to_vec(),
     }
 }
