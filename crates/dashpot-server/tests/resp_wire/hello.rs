@@ -74,14 +74,14 @@ fn a_hello_that_is_wrong_is_told_as_redis_tells_it() {
     pair.same(&[named(b"a b"), named(b"\n"), named(b"\xc3\xa4")]);
     let nil = words("CLIENT GETNAME");
     // What failed has changed nothing: it is RESP2 still, and nobody has a name.
-    for failed in [
-        "HELLO 4",
-        "HELLO 3 NOSUCH",
-        "HELLO 3 AUTH bob x",
-        "HELLO 4 SETNAME alice",
-        "HELLO 3 SETNAME alice AUTH bob x",
-    ] {
+    for failed in ["HELLO 4", "HELLO 3 NOSUCH", "HELLO 3 AUTH bob x", "HELLO 4 SETNAME alice"] {
         pair.same(&[[words(failed), nil.clone()].concat()]);
+    }
+    // Redis 7.0 gives the name before it sees what is wrong after it; later ones do not.
+    for failed in ["HELLO 3 SETNAME alice NOSUCH", "HELLO 3 SETNAME alice AUTH bob x"] {
+        let mut wire = pair.dashpot.connect();
+        wire.ask(failed).error();
+        assert_eq!(wire.ask("CLIENT GETNAME"), Reply::Nil("$-1".to_owned()), "{failed}");
     }
 }
 

@@ -43,7 +43,7 @@ fn who_announces_much_and_sends_half_takes_no_more_than_that() {
         wire.send(second);
         assert_eq!(wire.reply(), Reply::Text('$', text.clone().into()));
     }
-    // What was needed once is not kept by connections that say no more.
+    // Nor do answers leave anything behind.
     let idle = most(&scene);
     println!("{after} bytes became {idle}");
     assert!(idle < before + 40 * MIB, "{before} bytes became {idle}");

@@ -6,6 +6,8 @@ use std::ops::{Deref, DerefMut};
 use std::process::Command;
 use std::time::Duration;
 
+use dashpot_testkit::RedisServer;
+
 use crate::client::{Client, PATIENCE};
 use crate::reply::{Reply, shown};
 use crate::service::{Directory, Service, command, until};
@@ -20,6 +22,14 @@ pub(crate) struct Scene {
 impl Scene {
     pub(crate) fn start(arguments: &[&str]) -> Self {
         Self::start_in(Directory::new(), arguments)
+    }
+
+    /// Redis counts, and is waited for on a busy machine as well.
+    pub(crate) fn on_redis(redis: &RedisServer, arguments: &[&str]) -> Self {
+        let home = Directory::new();
+        let rules = format!("[store]\nurl = '{}'\ndeadline = '5s'\n", redis.url());
+        home.write("rules.toml", &rules);
+        Self::start_in(home, &[&["--config", "rules.toml"], arguments].concat())
     }
 
     /// On ports of its own.

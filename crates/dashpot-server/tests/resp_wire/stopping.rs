@@ -67,7 +67,7 @@ fn a_batch_that_was_sent_is_answered() {
 #[test]
 fn a_batch_that_waits_for_redis_is_answered() {
     let redis = RedisServer::start();
-    let scene = Scene::start(&["--drain-delay", "0s", "--store", &redis.url()]);
+    let scene = Scene::on_redis(&redis, &["--drain-delay", "0s"]);
     // It knows Redis by now.
     scene.left("any");
     a_batch_is_answered(scene, || {
