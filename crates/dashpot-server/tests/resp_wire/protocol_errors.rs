@@ -50,10 +50,17 @@ fn what_is_no_frame_is_told_as_redis_tells_it_and_ends_the_connection() {
     .iter()
     .map(|case| format!("{case}\r\nPING\r\n").into_bytes())
     .collect();
-    cases.push(b"*1\r\n\xff\r\n".to_vec());
     // What came before is answered.
     cases.push([words("ECHO first"), words("NOSUCH"), b"*x\r\n".to_vec(), words("PING")].concat());
     cases.push([words("ECHO first"), b"*1\r\n$x\r\n".to_vec(), words("PING")].concat());
+    Pair::start().same(&cases);
+}
+
+/// Byte for byte: it need not be text.
+#[test]
+fn what_is_there_instead_is_shown_as_it_is() {
+    let cases: [&[u8]; 4] =
+        [b"*1\r\n\x7f\r\n", b"*1\r\n\t\r\n", b"*1\r\n\xff\r\n", b"*1\r\n\xc3\xa4\r\n"];
     Pair::start().same(&cases);
 }
 
