@@ -1,7 +1,7 @@
 //! Every answer is one that clients can read, in both versions of the protocol.
 
 use dashpot::{Check, MemoryStore};
-use dashpot_resp::{Limits, Next, Session, Surroundings, read};
+use dashpot_resp::{Limits, Next, Reader, Session, Surroundings};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use redis_protocol::{resp2, resp3};
@@ -44,12 +44,12 @@ impl Talk {
     }
 
     fn say(&mut self, input: &[u8]) -> Vec<u8> {
-        let (mut at, mut out, mut line) = (0, Vec::new(), Vec::new());
+        let (mut at, mut out, mut reader) = (0, Vec::new(), Reader::default());
         while let Some((request, length)) =
-            read(&input[at..], &mut line, Limits::KNOWN).expect("a right command")
+            reader.read(&input[at..], Limits::KNOWN).expect("a right command")
         {
             at += length;
-            match self.session.answer(&request, &self.around, &mut out) {
+            match self.session.answer(request, &self.around, &mut out) {
                 Next::Go => {}
                 Next::End => break,
                 Next::Throttle(asked) => match asked.terms.policy("t") {

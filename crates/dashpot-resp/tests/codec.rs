@@ -1,6 +1,6 @@
 //! Commands as bytes, held to `redis-protocol`, which reads them in another way.
 
-use dashpot_resp::{Limits, ProtocolError, read};
+use dashpot_resp::{Limits, ProtocolError, Reader};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use redis_protocol::resp2::decode::decode;
@@ -10,11 +10,20 @@ use redis_protocol::resp2::types::OwnedFrame;
 type Read = Result<Option<(Vec<Vec<u8>>, usize)>, ProtocolError>;
 
 fn ours(input: &[u8]) -> Read {
-    let mut line = Vec::new();
-    let read = read(input, &mut line, Limits::KNOWN)?;
-    Ok(read.map(|(request, length)| {
-        (request.arguments().iter().map(|argument| argument.to_vec()).collect(), length)
-    }))
+    // What stands between commands leads to the next.
+    let mut at = 0;
+    loop {
+        let mut reader = Reader::default();
+        match reader.read(&input[at..], Limits::KNOWN)? {
+            Some((request, length)) if !request.is_empty() => {
+                let arguments = request.arguments().map(<[u8]>::to_vec).collect();
+                return Ok(Some((arguments, at + length)));
+            }
+            Some((_, length)) => at += length,
+            None if at > 0 => return Ok(Some((vec![], at))),
+            None => return Ok(None),
+        }
+    }
 }
 
 fn frame(arguments: &[Vec<u8>]) -> Vec<u8> {
@@ -173,6 +182,7 @@ fn what_cannot_be_right_is_told_before_it_is_all_there() {
         (&format!("*1\r\n${long}"), EndlessLength),
         (&long, Line),
         (&format!("{long}\r\n"), Line),
+        (&format!("ECHO{}\r\n", " x".repeat(1024)), Line),
     ] {
         assert_eq!(ours(bytes.as_bytes()), Err(error), "{}", &bytes[..bytes.len().min(40)]);
     }
@@ -186,8 +196,8 @@ fn what_cannot_be_right_is_told_before_it_is_all_there() {
 #[test]
 fn strangers_may_say_less() {
     let stranger = |bytes: &[u8]| {
-        let mut line = Vec::new();
-        read(bytes, &mut line, Limits::STRANGER).map(|read| read.map(|(_, length)| length))
+        let mut reader = Reader::default();
+        reader.read(bytes, Limits::STRANGER).map(|read| read.map(|(_, length)| length))
     };
     assert_eq!(stranger(b"*10\r\n"), Ok(None));
     assert_eq!(stranger(b"*11\r\n"), Err(ProtocolError::StrangersCount));

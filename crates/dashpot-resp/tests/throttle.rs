@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dashpot::{Check, ManualClock, MemoryStore, Timestamp};
-use dashpot_resp::{Limits, Next, Policies, Session, Surroundings, read};
+use dashpot_resp::{Limits, Next, Policies, Reader, Session, Surroundings};
 use num_bigint::BigInt;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -26,10 +26,11 @@ impl Server {
 
     /// Says a line, and hears the text of the answer.
     fn say(&mut self, line: &str) -> String {
-        let (mut session, mut out, mut words) = (Session::new(1, &Open), Vec::new(), Vec::new());
+        let (mut session, mut out, mut reader) =
+            (Session::new(1, &Open), Vec::new(), Reader::default());
         let line = format!("{line}\r\n");
-        let (request, _) = read(line.as_bytes(), &mut words, Limits::KNOWN).unwrap().unwrap();
-        if let Next::Throttle(asked) = session.answer(&request, &Open, &mut out) {
+        let (request, _) = reader.read(line.as_bytes(), Limits::KNOWN).unwrap().unwrap();
+        if let Next::Throttle(asked) = session.answer(request, &Open, &mut out) {
             match self.policies.get(&asked.terms, |_| Ok(())) {
                 Ok(policy) => {
                     let check = Check::new(policy, asked.key).cost(asked.quantity);

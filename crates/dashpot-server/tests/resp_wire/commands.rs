@@ -145,7 +145,7 @@ fn clients_have_names() {
 
 #[test]
 fn a_name_may_be_long() {
-    let names = [64, 256, 1024, 5000].map(|length| "n".repeat(length));
+    let names = [1, 64, 256].map(|length| "n".repeat(length));
     Pair::start().same(&names.map(|name| framed(&["CLIENT", "SETNAME", &name])));
 }
 
