@@ -5,16 +5,16 @@
 //!
 //! ```
 //! use dashpot::{Check, MemoryStore};
-//! use dashpot_resp::{Limits, Next, Session, Surroundings, Terms, read};
+//! use dashpot_resp::{Limits, Next, Reader, Session, Surroundings};
 //!
 //! struct Open;
 //! impl Surroundings for Open {}
 //!
 //! let (store, mut session, mut answers) = (MemoryStore::new(), Session::new(1, &Open), Vec::new());
-//! let mut line = Vec::new();
+//! let mut reader = Reader::default();
 //! let input = b"*5\r\n$11\r\nCL.THROTTLE\r\n$5\r\nalice\r\n$2\r\n15\r\n$2\r\n30\r\n$2\r\n60\r\n";
-//! let Some((request, _)) = read(input, &mut line, Limits::KNOWN)? else { panic!("there is more to come") };
-//! if let Next::Throttle(asked) = session.answer(&request, &Open, &mut answers) {
+//! let Some((request, _)) = reader.read(input, Limits::KNOWN)? else { panic!("there is more to come") };
+//! if let Next::Throttle(asked) = session.answer(request, &Open, &mut answers) {
 //!     let policy = asked.terms.policy("(throttle)")?;
 //!     let decision = store.decide_now(&[Check::new(&policy, asked.key).cost(asked.quantity)]);
 //!     asked.answer(&decision, &mut answers);
@@ -32,6 +32,6 @@ mod session;
 mod throttle;
 
 pub use reply::error;
-pub use request::{Limits, ProtocolError, Request, read};
+pub use request::{Limits, ProtocolError, Reader, Request};
 pub use session::{Next, Session, Surroundings};
 pub use throttle::{KEY_MAX, Policies, Terms, Throttle, Wrong};

@@ -1,8 +1,6 @@
 //! Commands in one line, as somebody types them.
 
-use smallvec::SmallVec;
-
-use crate::request::{ProtocolError, Request};
+use crate::request::ProtocolError;
 
 /// The longest there is.
 pub(crate) const MAX: usize = 64 * 1024;
@@ -21,31 +19,27 @@ pub(crate) fn end(input: &[u8], most: usize) -> Result<Option<(usize, usize)>, P
     }
 }
 
-/// The words of a line, without their quotes: these are put into `words`.
-pub(crate) fn split<'a>(text: &[u8], words: &'a mut Vec<u8>) -> Result<Request<'a>, ProtocolError> {
+/// Puts the words of a line, without their quotes, into `words`, and tells where each is. Fails if `found` has enough.
+pub(crate) fn split(
+    text: &[u8],
+    words: &mut Vec<u8>,
+    mut found: impl FnMut(usize, usize) -> bool,
+) -> Result<(), ProtocolError> {
     words.clear();
-    let mut ends: SmallVec<[usize; 8]> = SmallVec::new();
-    let mut rest = text;
-    loop {
-        rest = rest.trim_ascii_start();
-        if rest.is_empty() {
-            break;
+    let mut rest = text.trim_ascii_start();
+    while !rest.is_empty() {
+        let start = words.len();
+        rest = word(rest, words)?.trim_ascii_start();
+        if !found(start, words.len()) {
+            return Err(ProtocolError::Line);
         }
-        rest = word(rest, words)?;
-        ends.push(words.len());
     }
-    let words: &'a [u8] = words;
-    let mut start = 0;
-    let cut = |end: usize| {
-        let word = words.get(start..end).unwrap_or_default();
-        start = end;
-        word
-    };
-    let request = Request { arguments: ends.into_iter().map(cut).collect() };
-    let is_http = request.arguments.first().is_some_and(|name| {
-        name.eq_ignore_ascii_case(b"POST") || name.eq_ignore_ascii_case(b"Host:")
-    });
-    if is_http { Err(ProtocolError::Http) } else { Ok(request) }
+    Ok(())
+}
+
+/// Whether a browser begins like that.
+pub(crate) fn is_http(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"POST") || name.eq_ignore_ascii_case(b"Host:")
 }
 
 /// Takes one word, and answers what follows it.

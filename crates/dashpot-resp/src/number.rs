@@ -2,11 +2,7 @@
 
 /// A number as Redis reads lengths: no plus, no leading zeros, nothing around it.
 pub(crate) fn strict(digits: &[u8]) -> Option<i64> {
-    let is_written_so = match digits {
-        [b'0'] => true,
-        [b'-', b'1'..=b'9', ..] | [b'1'..=b'9', ..] => true,
-        _ => false,
-    };
+    let is_written_so = matches!(digits, [b'0'] | [b'-', b'1'..=b'9', ..] | [b'1'..=b'9', ..]);
     if is_written_so { loose(digits) } else { None }
 }
 

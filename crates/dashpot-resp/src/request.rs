@@ -1,23 +1,45 @@
 //! What clients send: lists of byte strings, or lines.
 
-use smallvec::SmallVec;
-
 use crate::line;
 use crate::number::strict;
 
-/// What a client asks for, and with what: at least its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a client asks for, and with what.
+#[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    pub(crate) arguments: Arguments<'a>,
+    /// What the arguments are in.
+    text: &'a [u8],
+    /// Where they begin and end there.
+    spans: &'a [Span],
 }
 
-pub(crate) type Arguments<'a> = SmallVec<[&'a [u8]; 8]>;
+/// Where an argument is. Commands are short.
+type Span = (u32, u32);
 
 impl<'a> Request<'a> {
-    /// The name of the command, and what goes with it.
+    /// How many arguments there are, the name included. None is no command, and not to be answered.
     #[must_use]
-    pub fn arguments(&self) -> &[&'a [u8]] {
-        &self.arguments
+    pub const fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there is nothing to answer.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// An argument; the first is the name of the command.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&'a [u8]> {
+        let (start, end) = *self.spans.get(index)?;
+        self.text.get(start as usize..end as usize)
+    }
+
+    /// All arguments, the name first.
+    pub fn arguments(&self) -> impl Iterator<Item = &'a [u8]> {
+        let Self { text, spans } = *self;
+        spans.iter().filter_map(move |(start, end)| text.get(*start as usize..*end as usize))
     }
 }
 
@@ -85,56 +107,64 @@ pub enum ProtocolError {
     Http,
 }
 
-/// Reads a command, and tells where it ends; `None` if there is more to come. Arguments of lines are put into `line`, as they are
-/// without their quotes.
-///
-/// # Errors
-/// If it is none, or too long.
-#[inline]
-pub fn read<'a>(
-    input: &'a [u8],
-    line: &'a mut Vec<u8>,
-    limits: Limits,
-) -> Result<Option<(Request<'a>, usize)>, ProtocolError> {
-    // Empty ones are no commands.
-    let mut start = 0;
-    loop {
-        let Some(rest) = input.get(start..) else { return Ok(None) };
-        let read = match rest.first() {
-            None => return if start > 0 { Ok(Some((Request::NOTHING, start))) } else { Ok(None) },
-            Some(b'*') => frame(rest, limits)?,
-            Some(_) => match line::end(rest, limits.bytes)? {
-                Some((0, next)) => Some((Request::NOTHING, next)),
-                Some((length, next)) => {
-                    let text = rest.get(..length).unwrap_or_default();
-                    return Ok(Some((line::split(text, line)?, start + next)));
-                }
-                None => None,
-            },
-        };
-        match read {
-            Some((request, length)) if request.arguments.is_empty() => start += length,
-            Some((request, length)) => return Ok(Some((request, start + length))),
-            None if start > 0 => return Ok(Some((Request::NOTHING, start))),
-            None => return Ok(None),
+/// Reads commands, one after the other. It keeps nothing of them but its room.
+#[derive(Clone, Debug, Default)]
+pub struct Reader {
+    spans: Vec<Span>,
+    /// The words of a line, without their quotes.
+    words: Vec<u8>,
+}
+
+impl Reader {
+    /// Reads a command, and tells where it ends; `None` if there is more to come. What stands between commands is a command without
+    /// arguments.
+    ///
+    /// # Errors
+    /// If it is none, or too long.
+    #[inline]
+    pub fn read<'a>(
+        &'a mut self,
+        input: &'a [u8],
+        limits: Limits,
+    ) -> Result<Option<(Request<'a>, usize)>, ProtocolError> {
+        self.spans.clear();
+        if input.first() == Some(&b'*') {
+            let length = frame(input, limits, &mut self.spans)?;
+            return Ok(length.map(|length| (Request { text: input, spans: &self.spans }, length)));
+        }
+        let Some((length, next)) = line::end(input, limits.bytes)? else { return Ok(None) };
+        let text = input.get(..length).unwrap_or_default();
+        line::split(text, &mut self.words, |start, end| {
+            self.spans.push((short(start), short(end)));
+            self.spans.len() <= limits.arguments
+        })?;
+        let request = Request { text: &self.words, spans: &self.spans };
+        match request.get(0) {
+            Some(name) if line::is_http(name) => Err(ProtocolError::Http),
+            _ => Ok(Some((request, next))),
         }
     }
-}
 
-impl Request<'_> {
-    /// What may stand between commands.
-    const NOTHING: Self = Self { arguments: SmallVec::new_const() };
-
-    /// Whether there is nothing to answer.
-    #[must_use]
-    pub fn is_nothing(&self) -> bool {
-        self.arguments.is_empty()
+    /// Gives room back that nobody needs often.
+    pub fn shrink(&mut self, kept: usize) {
+        self.spans.shrink_to(kept);
+        self.words.shrink_to(kept);
     }
 }
 
-/// Reads a list of byte strings.
+/// As part of a span. No command is longer.
 #[inline]
-fn frame(input: &[u8], limits: Limits) -> Result<Option<(Request<'_>, usize)>, ProtocolError> {
+fn short(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
+}
+
+/// Reads a list of byte strings, and tells where it ends.
+#[inline]
+fn frame(
+    input: &[u8],
+    limits: Limits,
+    spans: &mut Vec<Span>,
+) -> Result<Option<usize>, ProtocolError> {
     let Some((count, mut at)) = head(input, ProtocolError::Count, ProtocolError::EndlessCount)?
     else {
         return Ok(None);
@@ -145,7 +175,6 @@ fn frame(input: &[u8], limits: Limits) -> Result<Option<(Request<'_>, usize)>, P
         let is_strange = limits.is_stranger && count <= Limits::KNOWN.arguments;
         return Err(if is_strange { ProtocolError::StrangersCount } else { ProtocolError::Count });
     }
-    let mut arguments = Arguments::new();
     for _ in 0..count {
         let rest = input.get(at..).unwrap_or_default();
         match rest.first() {
@@ -164,22 +193,19 @@ fn frame(input: &[u8], limits: Limits) -> Result<Option<(Request<'_>, usize)>, P
             let strange = ProtocolError::StrangersLength;
             return Err(if is_strange { strange } else { ProtocolError::Length });
         }
-        if at + begin + length > limits.bytes {
+        let (start, end) = (at + begin, at + begin + length);
+        if end > limits.bytes {
             return Err(ProtocolError::Bytes);
         }
-        let Some((argument, rest)) = rest.get(begin..).and_then(|it| it.split_at_checked(length))
-        else {
-            return Ok(None);
-        };
-        match rest {
-            [b'\r', b'\n', ..] => {}
-            [] | [b'\r'] => return Ok(None),
-            _ => return Err(ProtocolError::NoEnd),
+        match input.get(end..) {
+            Some([b'\r', b'\n', ..]) => {}
+            None | Some([] | [b'\r']) => return Ok(None),
+            Some(_) => return Err(ProtocolError::NoEnd),
         }
-        arguments.push(argument);
-        at += begin + length + 2;
+        spans.push((short(start), short(end)));
+        at = end + 2;
     }
-    Ok(Some((Request { arguments }, at)))
+    Ok(Some(at))
 }
 
 /// Reads `*N` or `$N` to the end of its line; `None` if there is more to come.

@@ -74,8 +74,14 @@ impl Session {
 
     /// Writes why it is not understood. A browser hears nothing.
     pub fn refuse(error: ProtocolError, out: &mut Vec<u8>) {
-        if error != ProtocolError::Http {
-            reply::error(out, format!("ERR Protocol error: {error}").as_bytes());
+        match error {
+            ProtocolError::Http => {}
+            // As it is, whatever it is.
+            ProtocolError::NoArgument(byte) => {
+                let text = [b"ERR Protocol error: expected '$', got '", &[byte][..], b"'"].concat();
+                reply::error(out, &text);
+            }
+            _ => reply::error(out, format!("ERR Protocol error: {error}").as_bytes()),
         }
     }
 
@@ -83,13 +89,13 @@ impl Session {
     #[inline]
     pub fn answer<'a>(
         &mut self,
-        request: &Request<'a>,
+        request: Request<'a>,
         around: &impl Surroundings,
         out: &mut Vec<u8>,
     ) -> Next<'a> {
-        let Some((name, rest)) = request.arguments().split_first() else { return Next::Go };
+        let Some(name) = request.get(0) else { return Next::Go };
         if self.is_known && name.eq_ignore_ascii_case(commands::THROTTLE.as_bytes()) {
-            return match Throttle::read(rest) {
+            return match Throttle::read(request) {
                 Ok(asked) => Next::Throttle(asked),
                 Err(wrong) => {
                     wrong.answer(out);
@@ -97,17 +103,18 @@ impl Session {
                 }
             };
         }
-        self.answer_other(name, rest, around, out)
+        let rest: Vec<&[u8]> = request.arguments().skip(1).collect();
+        self.answer_other(name, &rest, around, out)
     }
 
     #[inline(never)]
-    fn answer_other<'a>(
+    fn answer_other(
         &mut self,
         name: &[u8],
-        rest: &[&'a [u8]],
+        rest: &[&[u8]],
         around: &impl Surroundings,
         out: &mut Vec<u8>,
-    ) -> Next<'a> {
+    ) -> Next<'static> {
         let Some(command) = commands::find(name) else {
             unknown::command(name, rest, out);
             return Next::Go;
@@ -174,11 +181,7 @@ impl Session {
             ("client|id", _) => reply::integer(out, i64::try_from(self.id).unwrap_or(i64::MAX)),
             ("client|getname", _) if self.name.is_empty() => reply::nil(out, protocol),
             ("client|getname", _) => reply::bulk(out, &self.name),
-            ("client|setname", [_, name]) => {
-                if self.set_name(name, out) {
-                    reply::simple(out, "OK");
-                }
-            }
+            ("client|setname", [_, name]) => self.set_name(name, out),
             ("client|setinfo", [_, what, value]) => about::set_info(what, value, out),
             ("client|no-evict" | "client|no-touch", [_, how]) => {
                 if how.eq_ignore_ascii_case(b"on") || how.eq_ignore_ascii_case(b"off") {
@@ -217,8 +220,8 @@ impl Session {
                     rest
                 }
                 [name, rest @ ..] if option.eq_ignore_ascii_case(b"SETNAME") => {
-                    if !is_name(name) {
-                        return reply::error(out, NOT_A_NAME);
+                    if let Err(wrong) = check_name(name) {
+                        return reply::error(out, wrong);
                     }
                     named = Some(*name);
                     rest
@@ -270,19 +273,23 @@ impl Session {
         user == b"default" && (!around.has_password() || around.is_password(password))
     }
 
-    fn set_name(&mut self, name: &[u8], out: &mut Vec<u8>) -> bool {
-        if !is_name(name) {
-            reply::error(out, NOT_A_NAME);
-            return false;
+    fn set_name(&mut self, name: &[u8], out: &mut Vec<u8>) {
+        match check_name(name) {
+            Ok(()) => {
+                self.name = name.into();
+                reply::simple(out, "OK");
+            }
+            Err(wrong) => reply::error(out, wrong),
         }
-        self.name = name.into();
-        true
     }
 }
 
-/// Whether a connection can be called so. An empty name takes it away.
-fn is_name(name: &[u8]) -> bool {
-    name.len() <= NAME_MAX && name.iter().all(|byte| (b'!'..=b'~').contains(byte))
+/// Whether a connection can be called so, or why not. An empty name takes it away.
+fn check_name(name: &[u8]) -> Result<(), &'static [u8]> {
+    if !name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+        return Err(b"ERR Client names cannot contain spaces, newlines or special characters.");
+    }
+    if name.len() > NAME_MAX { Err(b"ERR Client names have at most 256 bytes") } else { Ok(()) }
 }
 
 /// The longest name of a connection.
@@ -290,5 +297,3 @@ const NAME_MAX: usize = 256;
 
 const SYNTAX: &[u8] = b"ERR syntax error";
 const WRONG_PASSWORD: &[u8] = b"WRONGPASS invalid username-password pair or user is disabled.";
-const NOT_A_NAME: &[u8] =
-    b"ERR Client names cannot contain spaces, newlines or special characters.";

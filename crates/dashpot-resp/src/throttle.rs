@@ -9,7 +9,8 @@ use dashpot::{Cost, Decision, Key, Policy, PolicyError, Quota, Window};
 use rapidhash::fast::RandomState;
 
 use crate::number::loose;
-use crate::reply;
+use crate::reply::{self, Integers};
+use crate::request::Request;
 
 /// The longest key, in bytes.
 pub const KEY_MAX: usize = 1024;
@@ -91,13 +92,15 @@ impl fmt::Display for Wrong {
 impl std::error::Error for Wrong {}
 
 impl<'a> Throttle<'a> {
-    /// What goes with the command's name.
-    pub(crate) fn read(arguments: &[&'a [u8]]) -> Result<Self, Wrong> {
-        let (key, burst, count, period, quantity) = match *arguments {
-            [key, burst, count, period] => (key, burst, count, period, None),
-            [key, burst, count, period, quantity] => (key, burst, count, period, Some(quantity)),
-            _ => return Err(Wrong::Usage),
-        };
+    /// What the command is about.
+    #[inline]
+    pub(crate) fn read(request: Request<'a>) -> Result<Self, Wrong> {
+        let argument = |index| request.get(index).ok_or(Wrong::Usage);
+        if !matches!(request.len(), 5 | 6) {
+            return Err(Wrong::Usage);
+        }
+        let (key, burst) = (argument(1)?, argument(2)?);
+        let (count, period, quantity) = (argument(3)?, argument(4)?, request.get(5));
         // In the order in which redis-cell complains.
         let [burst, count, period] = [integer(burst)?, integer(count)?, integer(period)?];
         let quantity = quantity.map_or(Ok(1), integer)?;
@@ -145,10 +148,9 @@ impl<'a> Throttle<'a> {
     /// Writes that it is let pass without being counted anywhere.
     pub fn answer_uncounted(&self, out: &mut Vec<u8>) {
         let limit = i64::try_from(self.terms.limit()).unwrap_or(i64::MAX);
-        out.extend_from_slice(b"*5\r\n:0\r\n");
-        for number in [limit, limit, -1, 0] {
-            reply::integer(out, number);
-        }
+        let mut integers = Integers::new(0);
+        [limit, limit, -1, 0].into_iter().for_each(|number| integers.add(number));
+        integers.end(out);
     }
 }
 

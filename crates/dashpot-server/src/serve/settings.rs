@@ -218,9 +218,9 @@ impl Args {
         let password = said_or_read(self.resp_password.as_ref(), file)?;
         if password.as_ref().is_some_and(String::is_empty) {
             // It would be everybody's.
-            return Err(Failure::usage(
-                "a password for Redis's protocol has at least one character",
-            ));
+            let place = file.filter(|_| self.resp_password.is_none()).map(|file| file.display());
+            let place = place.map_or("--resp-password".to_owned(), |file| file.to_string());
+            return Err(Failure::usage(format!("{place}: a password has at least one character")));
         }
         Ok(Resp::new(password))
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use dashpot_resp::{Next, ProtocolError, Session, read};
+use dashpot_resp::{Next, ProtocolError, Session};
 use futures_util::Stream;
 use futures_util::stream::FuturesOrdered;
 use http::StatusCode;
@@ -48,6 +48,12 @@ pub(super) enum End {
 /// Answers on their way from a far store, in the order of the questions.
 type Awaited = FuturesOrdered<Pin<Box<dyn Future<Output = Vec<u8>> + Send>>>;
 
+/// What is about something on its way from a far store.
+struct After {
+    key: Box<[u8]>,
+    said: Vec<u8>,
+}
+
 /// What one client says, and is answered.
 pub(super) struct Conversation<'w> {
     worker: &'w Arc<Worker>,
@@ -62,8 +68,10 @@ pub(super) struct Conversation<'w> {
     /// Whether all that is written has been sent, too.
     is_flushed: bool,
     awaited: Awaited,
-    /// What is to be said after each of those.
-    after: VecDeque<Vec<u8>>,
+    /// What each of those is about, and what is to be said after it.
+    after: VecDeque<After>,
+    /// The key that has to be heard of before anything else is asked about it.
+    in_turn: Option<Box<[u8]>>,
     /// How it will end when all is said.
     ending: Option<End>,
     /// Whether we are about to close.
@@ -91,6 +99,7 @@ impl<'w> Conversation<'w> {
             is_flushed: true,
             awaited: FuturesOrdered::new(),
             after: VecDeque::new(),
+            in_turn: None,
             ending: None,
             is_told: false,
             known_at: now,
@@ -199,7 +208,15 @@ impl<'w> Conversation<'w> {
     /// Whether more commands have to wait.
     fn is_full(&self, desk: &Desk) -> bool {
         let unread = self.unwritten.len() - self.written + desk.output.len();
-        unread >= UNREAD_MAX || self.awaited.len() >= AWAITED_MAX
+        unread >= UNREAD_MAX
+            || self.awaited.len() >= AWAITED_MAX
+            || self.in_turn.as_ref().is_some_and(|key| self.is_awaited(key))
+    }
+
+    /// Whether something on its way is about this key. What is asked about one key is asked in turn; what is on its
+    /// way may arrive in any order.
+    fn is_awaited(&self, key: &[u8]) -> bool {
+        self.after.iter().any(|after| *after.key == *key)
     }
 
     /// Answers the commands that are there, and says where they end.
@@ -211,6 +228,7 @@ impl<'w> Conversation<'w> {
         }
         let (mut at, mut counts) = (0, Counts::default());
         self.is_behind = false;
+        self.in_turn = None;
         loop {
             if self.is_full(desk) {
                 self.is_behind = true;
@@ -218,7 +236,10 @@ impl<'w> Conversation<'w> {
             }
             let Some(rest) = input.get(at..).filter(|rest| !rest.is_empty()) else { break };
             match self.answer_next(desk, rest, began, &mut counts) {
-                Ok(0) => break,
+                Ok(0) => {
+                    self.is_behind = self.in_turn.is_some();
+                    break;
+                }
                 Ok(length) => at += length,
                 Err(error) => {
                     Session::refuse(error, self.out(&mut desk.output));
@@ -249,17 +270,18 @@ impl<'w> Conversation<'w> {
         began: Instant,
         counts: &mut Counts,
     ) -> Result<usize, ProtocolError> {
-        let Desk { line, output, policies, .. } = desk;
-        let Some((request, length)) = read(input, line, self.session.limits())? else {
+        let Desk { reader, output, policies, .. } = desk;
+        let Some((request, length)) = reader.read(input, self.session.limits())? else {
             return Ok(0);
         };
-        if request.is_nothing() {
+        if request.is_empty() {
             return Ok(length);
         }
-        let service = &*self.worker.service;
-        let out = self.after.back_mut().unwrap_or(output);
+        let worker = self.worker;
+        let service = &*worker.service;
+        let out = self.after.back_mut().map_or(&mut *output, |after| &mut after.said);
         let said = out.len();
-        let asked = match self.session.answer(&request, service, out) {
+        let asked = match self.session.answer(request, service, out) {
             Next::Go => {
                 let is_wrong = out.get(said) == Some(&b'-');
                 *if is_wrong { &mut counts.wrong } else { &mut counts.other } += 1;
@@ -280,21 +302,27 @@ impl<'w> Conversation<'w> {
                 return Ok(length);
             }
         };
+        if self.is_awaited(asked.key.as_bytes()) {
+            self.in_turn = Some(asked.key.as_bytes().into());
+            return Ok(0);
+        }
+        let out = self.after.back_mut().map_or(output, |after| &mut after.said);
         match decide_at_once(service, &asked, policy, out) {
             Some(StatusCode::OK) => counts.allowed += 1,
             Some(StatusCode::TOO_MANY_REQUESTS) => counts.denied += 1,
             Some(_) => counts.unavailable += 1,
             None => {
+                let key: Box<[u8]> = asked.key.as_bytes().into();
                 let far = Far {
                     terms: asked.terms,
-                    key: asked.key.as_bytes().into(),
+                    key: key.clone(),
                     quantity: asked.quantity,
                     policy: policy.clone(),
                     began: began.into_std(),
                 };
-                let worker = self.worker.clone();
+                let worker = worker.clone();
                 self.awaited.push_back(Box::pin(async move { far.decide(&worker).await }));
-                self.after.push_back(Vec::new());
+                self.after.push_back(After { key, said: Vec::new() });
             }
         }
         Ok(length)
@@ -302,7 +330,7 @@ impl<'w> Conversation<'w> {
 
     /// Where to say something: after what is waited for, if there is any.
     fn out<'o>(&'o mut self, output: &'o mut Vec<u8>) -> &'o mut Vec<u8> {
-        self.after.back_mut().unwrap_or(output)
+        self.after.back_mut().map_or(output, |after| &mut after.said)
     }
 
     /// Takes the answers that have come from a far store.
@@ -312,7 +340,9 @@ impl<'w> Conversation<'w> {
                 return;
             };
             desk.output.extend_from_slice(&answer);
-            desk.output.extend_from_slice(&self.after.pop_front().unwrap_or_default());
+            if let Some(After { said, .. }) = self.after.pop_front() {
+                desk.output.extend_from_slice(&said);
+            }
         }
     }
 

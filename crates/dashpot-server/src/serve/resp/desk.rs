@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use dashpot_resp::Policies;
+use dashpot_resp::{Policies, Reader};
 
 use crate::serve::metrics::THROTTLE;
 
@@ -18,8 +18,7 @@ pub(super) struct Desk {
     pub(super) input: Box<[u8]>,
     /// Answers that are not written yet.
     pub(super) output: Vec<u8>,
-    /// The words of a line.
-    pub(super) line: Vec<u8>,
+    pub(super) reader: Reader,
     pub(super) policies: Policies,
 }
 
@@ -27,7 +26,7 @@ thread_local! {
     static DESK: RefCell<Desk> = RefCell::new(Desk {
         input: vec![0; ROOM].into(),
         output: Vec::new(),
-        line: Vec::new(),
+        reader: Reader::default(),
         policies: Policies::new(THROTTLE),
     });
 }
@@ -38,7 +37,7 @@ pub(super) fn at_desk<T>(act: impl FnOnce(&mut Desk) -> T) -> T {
         let done = act(desk);
         desk.output.clear();
         desk.output.shrink_to(KEPT);
-        desk.line.shrink_to(KEPT);
+        desk.reader.shrink(KEPT);
         done
     })
 }
