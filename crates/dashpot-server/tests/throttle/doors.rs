@@ -43,6 +43,17 @@ fn rules_have_nothing_to_do_with_it() {
     assert!(!scene.service.client().check(asked).allowed());
 }
 
+/// Rules that change leave alone what is counted here.
+#[test]
+fn a_reload_forgets_nothing() {
+    let scene = Scene::with_rules(RULES, &[]);
+    let mut connection = scene.connect();
+    assert_eq!(ask(&mut connection, "k", &[9, 1, DAY, 4])[2], 6);
+    scene.home.write("rules.toml", &RULES.replace("'a'", "'b'"));
+    assert_eq!(scene.service.client().post("/v1/rules/reload", "").status, 200);
+    assert_eq!(ask(&mut connection, "k", &[9, 1, DAY])[2], 5);
+}
+
 #[test]
 fn what_passed_and_what_did_not_is_in_the_metrics() {
     both(|scene| {

@@ -129,3 +129,28 @@ fn many_small_steps_at_changing_rates() {
         assert!((104 - passed..=104).contains(&reset), "{reset} after {passed} s");
     });
 }
+
+/// On Redis a key ends by itself, and not before what it holds does not matter any more, whatever it was last asked with.
+#[test]
+fn on_redis_it_is_there_as_long_as_it_matters() {
+    let redis = RedisServer::start();
+    let scene = Scene::on(&redis);
+    let mut connection = scene.connect();
+    for numbers in [
+        &[9, 1, DAY, 3][..],
+        &[9, 1, DAY, 0],
+        &[0, 1, 1],
+        &[0, 1000, 1, 0],
+        &[0, 1000, 1, 7],
+        &[999_999, 1, 1, 1],
+        &[99, 100, DAY, 1],
+        &[99, 1, DAY, 2],
+    ] {
+        let told = ask(&mut connection, "k", numbers);
+        let key = redis.keys().into_iter().find(|key| key.windows(3).any(|three| three == b"{k}"));
+        let left = redis.command(&[b"PTTL", key.unwrap().as_slice()]).int();
+        let least = (told[4] - 2) * 1000;
+        assert!(left >= least, "{left} ms left after {numbers:?}: {told:?}");
+    }
+    assert_eq!(redis.keys_without_ttl(), [b""; 0]);
+}

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::process::{Command, Output};
+use std::thread;
 
 use dashpot_testkit::RedisServer;
 use dashpot_testkit::redis::{Connection, Reply};
@@ -78,13 +79,14 @@ impl Scene {
     }
 }
 
-/// The same in memory and on Redis.
-pub(crate) fn both(case: impl Fn(&Scene)) {
-    println!("in memory");
-    case(&Scene::start(&[]));
-    println!("on Redis");
-    let redis = RedisServer::start();
-    case(&Scene::on(&redis));
+/// The same in memory and on Redis, at once: much of it is waiting.
+pub(crate) fn both(case: impl Fn(&Scene) + Sync) {
+    thread::scope(|scope| {
+        let in_memory = thread::Builder::new().name("in memory".to_owned());
+        in_memory.spawn_scoped(scope, || case(&Scene::start(&[]))).unwrap();
+        let redis = RedisServer::start();
+        case(&Scene::on(&redis));
+    });
 }
 
 pub(crate) fn words(key: impl AsRef<[u8]>, numbers: &[i64]) -> Vec<Vec<u8>> {

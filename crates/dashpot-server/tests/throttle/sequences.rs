@@ -106,10 +106,12 @@ fn in_pipelines(mut model: Model, mut connection: Connection, seed: u64) {
 #[test]
 fn in_memory_one_by_one() {
     let scene = Scene::start(&[]);
-    for seed in [1, 2, 3] {
-        let connections = [scene.connect(), scene.connect()];
-        one_by_one(Model::in_memory(), connections, seed);
-    }
+    thread::scope(|scope| {
+        for seed in [1, 2, 3] {
+            let connections = [scene.connect(), scene.connect()];
+            scope.spawn(move || one_by_one(Model::in_memory(), connections, seed));
+        }
+    });
 }
 
 #[test]
@@ -123,6 +125,7 @@ fn on_redis_one_by_one() {
     let redis = RedisServer::start();
     let scene = Scene::on(&redis);
     one_by_one(Model::on_redis(), [scene.connect(), scene.connect()], 5);
+    assert_eq!(redis.keys_without_ttl(), [b""; 0]);
 }
 
 #[test]
