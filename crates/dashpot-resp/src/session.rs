@@ -94,7 +94,7 @@ impl Session {
         out: &mut Vec<u8>,
     ) -> Next<'a> {
         let Some(name) = request.get(0) else { return Next::Go };
-        if self.is_known && name.eq_ignore_ascii_case(commands::THROTTLE.as_bytes()) {
+        if self.is_known && is_throttle(name) {
             return match Throttle::read(request) {
                 Ok(asked) => Next::Throttle(asked),
                 Err(wrong) => {
@@ -282,6 +282,13 @@ impl Session {
             Err(wrong) => reply::error(out, wrong),
         }
     }
+}
+
+/// Whether this is the command that nearly all are, mostly written in one of two ways.
+#[inline]
+fn is_throttle(name: &[u8]) -> bool {
+    const LOWER: &[u8] = commands::THROTTLE.as_bytes();
+    name == b"CL.THROTTLE" || name == LOWER || name.eq_ignore_ascii_case(LOWER)
 }
 
 /// Whether a connection can be called so, or why not. An empty name takes it away.

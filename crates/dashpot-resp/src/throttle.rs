@@ -134,15 +134,13 @@ impl<'a> Throttle<'a> {
         if self.quantity == Cost::PEEK {
             retry_after = self.terms.excess(reset_after).map(seconds);
         }
-        out.extend_from_slice(if retry_after.is_some() {
-            b"*5\r\n:1\r\n"
-        } else {
-            b"*5\r\n:0\r\n"
-        });
-        reply::integer(out, i64::try_from(limit).unwrap_or(i64::MAX));
-        reply::integer(out, i64::try_from(remaining).unwrap_or(i64::MAX));
-        reply::integer(out, retry_after.unwrap_or(-1));
-        reply::integer(out, seconds(reset_after));
+        let told = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let mut integers = Integers::new(i64::from(retry_after.is_some()));
+        integers.add(told(limit));
+        integers.add(told(remaining));
+        integers.add(retry_after.unwrap_or(-1));
+        integers.add(seconds(reset_after));
+        integers.end(out);
     }
 
     /// Writes that it is let pass without being counted anywhere.
