@@ -70,6 +70,8 @@ pub(super) struct Conversation<'w> {
     awaited: Awaited,
     /// What each of those is about, and what is to be said after it.
     after: VecDeque<After>,
+    /// How many bytes that is in all.
+    after_bytes: usize,
     /// The key that has to be heard of before anything else is asked about it.
     in_turn: Option<Box<[u8]>>,
     /// How it will end when all is said.
@@ -78,10 +80,10 @@ pub(super) struct Conversation<'w> {
     is_told: bool,
     /// When it was last known who it is, or when it came.
     known_at: Instant,
-    /// When the last whole command came, when half a command did, and when somebody last read an answer.
+    /// When the last command came, when half of one did, and since when nobody has read any answer that is there.
     last_command: Instant,
     half_since: Instant,
-    last_read: Instant,
+    unread_since: Option<Instant>,
     /// When to look next whether it takes too long.
     look: Pin<Box<Sleep>>,
 }
@@ -99,13 +101,14 @@ impl<'w> Conversation<'w> {
             is_flushed: true,
             awaited: FuturesOrdered::new(),
             after: VecDeque::new(),
+            after_bytes: 0,
             in_turn: None,
             ending: None,
             is_told: false,
             known_at: now,
             last_command: now,
             half_since: now,
-            last_read: now,
+            unread_since: None,
             look: Box::pin(sleep_until(now + HALF)),
         }
     }
@@ -208,7 +211,7 @@ impl<'w> Conversation<'w> {
     /// Whether more commands have to wait.
     fn is_full(&self, desk: &Desk) -> bool {
         let unread = self.unwritten.len() - self.written + desk.output.len();
-        unread >= UNREAD_MAX
+        unread + self.after_bytes >= UNREAD_MAX
             || self.awaited.len() >= AWAITED_MAX
             || self.in_turn.as_ref().is_some_and(|key| self.is_awaited(key))
     }
@@ -235,7 +238,12 @@ impl<'w> Conversation<'w> {
                 break;
             }
             let Some(rest) = input.get(at..).filter(|rest| !rest.is_empty()) else { break };
-            match self.answer_next(desk, rest, began, &mut counts) {
+            let before = self.after.back().map_or(0, |after| after.said.len());
+            let answered = self.answer_next(desk, rest, began, &mut counts);
+            // A new one begins with nothing.
+            let said = self.after.back().map_or(0, |after| after.said.len());
+            self.after_bytes += said.saturating_sub(before);
+            match answered {
                 Ok(0) => {
                     self.is_behind = self.in_turn.is_some();
                     break;
@@ -342,6 +350,7 @@ impl<'w> Conversation<'w> {
             desk.output.extend_from_slice(&answer);
             if let Some(After { said, .. }) = self.after.pop_front() {
                 desk.output.extend_from_slice(&said);
+                self.after_bytes = self.after_bytes.saturating_sub(said.len());
             }
         }
     }
@@ -376,7 +385,6 @@ impl<'w> Conversation<'w> {
                 }
                 Poll::Ready(_) => return Err(()),
                 Poll::Pending => {
-                    self.last_read = Instant::now();
                     self.unwritten.extend_from_slice(rest);
                     break;
                 }
@@ -392,13 +400,18 @@ impl<'w> Conversation<'w> {
                 Poll::Pending => {}
             }
         }
+        if self.unwritten.is_empty() && self.is_flushed {
+            self.unread_since = None;
+        } else {
+            self.unread_since.get_or_insert_with(Instant::now);
+        }
         Ok(())
     }
 
     fn note_written(&mut self, count: usize) {
         self.written += count;
         self.is_flushed = false;
-        self.last_read = Instant::now();
+        self.unread_since = Some(Instant::now());
         // So that what has been said does not take the place of what has not.
         if self.written >= UNREAD_MAX {
             self.unwritten.drain(..self.written);
@@ -427,15 +440,15 @@ impl<'w> Conversation<'w> {
     fn due(&self) -> (Instant, &'static str) {
         let is_half = !self.received.is_empty() && !self.is_behind;
         let mut due = (self.last_command + QUIET, "nothing was said for long");
-        for (is_so, at, why) in [
-            (!self.session.is_known(), self.known_at + HALF, "no password in time"),
-            (is_half, self.half_since + HALF, "half a command, and no more in time"),
-            (!self.unwritten.is_empty(), self.last_read + PATIENCE, "nobody reads the answers"),
-        ] {
-            if is_so && at < due.0 {
+        let mut or = |since: Option<Instant>, patience, why| {
+            if let Some(at) = since.map(|since| since + patience).filter(|at| *at < due.0) {
                 due = (at, why);
             }
-        }
+        };
+        or(self.unread_since, PATIENCE, "nobody reads the answers");
+        or(is_half.then_some(self.half_since), HALF, "half a command, and no more in time");
+        let is_stranger = !self.session.is_known();
+        or(is_stranger.then_some(self.known_at), HALF, "no password in time");
         due
     }
 
