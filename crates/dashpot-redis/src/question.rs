@@ -72,8 +72,7 @@ impl<'p> Questions<'p> {
 
 impl<'p> Question<'p> {
     fn add(&mut self, policy: &'p Policy, cost: u64) {
-        let grants = |policy: &Policy| (policy.limit(), policy.quota().count());
-        if grants(policy) < grants(self.policy) {
+        if policy.is_stricter(self.policy) {
             self.policy = policy;
         }
         self.cost = self.cost.saturating_add(cost);

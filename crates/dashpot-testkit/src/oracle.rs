@@ -19,6 +19,8 @@ mod store;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use num_bigint::BigInt;
+
 use dashpot::{Algorithm, Check, Key, KeyOperation, Outcome, Policy, Timestamp, Window, Zone};
 
 pub use bucket::Slack;
@@ -79,6 +81,7 @@ struct Identity {
     name: String,
     algorithm: Algorithm,
     limited: bool,
+    /// None if any will do.
     window: Option<Window>,
     zone: Zone,
     key: Vec<u8>,
@@ -91,7 +94,7 @@ impl Identity {
             name: policy.name().to_owned(),
             algorithm: policy.algorithm(),
             limited: !policy.quota().is_unlimited(),
-            window: policy.quota().window(),
+            window: policy.quota().window().filter(|_| !policy.is_any_window()),
             zone: policy.zone().clone(),
             key: key.as_bytes().to_owned(),
         }
@@ -191,7 +194,7 @@ fn merge<'p>(checks: &[Check<'p, '_>]) -> Vec<Group<'p>> {
             None => groups.push(Group { identity, policy: check.policy, cost }),
             Some(group) => {
                 group.cost = group.cost.saturating_add(cost);
-                if strictness(check.policy) < strictness(group.policy) {
+                if is_stricter(check.policy, group.policy) {
                     group.policy = check.policy;
                 }
             }
@@ -200,8 +203,17 @@ fn merge<'p>(checks: &[Check<'p, '_>]) -> Vec<Group<'p>> {
     groups
 }
 
-fn strictness(policy: &Policy) -> (u64, u64) {
-    (policy.limit(), policy.quota().count().unwrap_or(u64::MAX))
+/// Whether one grants less at an instant than the other, or as much and less in a thousand years.
+fn is_stricter(one: &Policy, other: &Policy) -> bool {
+    let nanos = |policy: &Policy| {
+        policy
+            .quota()
+            .window()
+            .map_or(BigInt::from(1), |window| BigInt::from(window.length().as_nanos()))
+    };
+    let count = |policy: &Policy| BigInt::from(policy.quota().count().unwrap_or(u64::MAX));
+    let ours = (one.limit(), count(one) * nanos(other));
+    ours < (other.limit(), count(other) * nanos(one))
 }
 
 fn refused(standing: Expected, refusal: Option<Refusal>) -> Expected {

@@ -243,6 +243,24 @@ impl Policy {
         self.definition().same_counters(other.definition())
     }
 
+    /// Whether it grants less than another that counts the same thing, and so governs a call that names both: less at
+    /// one instant, or as much, and then less in the long run.
+    #[must_use]
+    pub fn is_stricter(&self, other: &Self) -> bool {
+        let (one, two) = (self.quota(), other.quota());
+        let in_the_long_run = || match (one.window(), two.window()) {
+            (Some(window), Some(other)) => {
+                // Of those with one window, it is the one with the smaller count.
+                let within = |count: Option<u64>, window: Window| {
+                    u128::from(count.unwrap_or(u64::MAX)) * u128::from(window.nanos())
+                };
+                within(one.count(), other).cmp(&within(two.count(), window))
+            }
+            _ => one.count().cmp(&two.count()),
+        };
+        self.limit().cmp(&other.limit()).then_with(in_the_long_run).is_lt()
+    }
+
     /// One part of this policy in so many: what each of several instances may grant on its own. No
     /// part is less than one, unless the whole is nothing.
     #[must_use]

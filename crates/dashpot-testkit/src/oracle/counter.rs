@@ -107,6 +107,10 @@ impl Counter {
             return;
         };
         let (at, charged_at) = (time(at), time(charged_at));
+        if policy.is_any_window() {
+            // Not as many units as they are now: the time they took then.
+            meter.adopt(at, policy);
+        }
         if policy.algorithm() == Algorithm::Concurrency {
             // A permit is a place held, not a thing used up: it comes back whole.
             meter.give_back(at, charged_at, cost);

@@ -33,8 +33,8 @@ impl Kept {
         self.blocked_until.as_nanos().saturating_sub(now.as_nanos())
     }
 
-    /// Keeps the state under another definition from now on; the units used stay used. Says whether
-    /// that changed anything.
+    /// Keeps the state under another definition from now on; the units used stay used, or under any window
+    /// the time it takes until none are. Says whether that changed anything.
     pub(crate) fn redefine(&mut self, definition: &Arc<Definition>, now: Timestamp) -> bool {
         if self.definition.same(definition) {
             return false;

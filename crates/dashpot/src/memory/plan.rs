@@ -98,6 +98,5 @@ impl<'p> Plan<'p> {
 
 /// Of two limits on the same counters in one call, the one that grants less.
 fn stricter<'p>(one: &'p Policy, other: &'p Policy) -> &'p Policy {
-    let grants = |policy: &Policy| (policy.limit(), policy.quota().count());
-    if grants(other) < grants(one) { other } else { one }
+    if other.is_stricter(one) { other } else { one }
 }
