@@ -1,5 +1,7 @@
 //! What a call's checks come to, and how scripts are asked about it.
 
+use std::borrow::Cow;
+
 use dashpot::{Algorithm, Check, Policy, Rate, Timestamp, Unfit};
 use redis::Cmd;
 use smallvec::SmallVec;
@@ -18,7 +20,7 @@ const LOG_MOST: u64 = 2 * dashpot::SLIDING_LOG_MAX;
 #[derive(Clone, Debug)]
 pub(crate) struct Question<'p> {
     /// By the strictest definition.
-    pub(crate) policy: &'p Policy,
+    pub(crate) policy: Cow<'p, Policy>,
     /// Where its state is kept.
     pub(crate) key: Vec<u8>,
     /// Whether it is about everybody.
@@ -47,7 +49,7 @@ impl<'p> Questions<'p> {
             let known = questions.all.iter().position(|question| question.key == key);
             let index = known.unwrap_or_else(|| {
                 questions.all.push(Question {
-                    policy: check.policy,
+                    policy: Cow::Borrowed(check.policy),
                     key,
                     is_global: check.key.as_bytes().is_empty(),
                     cost: 0,
@@ -72,9 +74,10 @@ impl<'p> Questions<'p> {
 
 impl<'p> Question<'p> {
     fn add(&mut self, policy: &'p Policy, cost: u64) {
-        if policy.is_stricter(self.policy) {
-            self.policy = policy;
-        }
+        self.policy = match &self.policy {
+            Cow::Borrowed(known) => known.governing(policy),
+            Cow::Owned(known) => Cow::Owned(known.governing(policy).into_owned()),
+        };
         self.cost = self.cost.saturating_add(cost);
         if cost > 0 {
             self.parts.push(cost);
@@ -91,7 +94,7 @@ impl<'p> Question<'p> {
         let undo = |units, permit: Option<&str>| {
             let mut call = script::SETTLE.call(std::iter::once(self.key.as_slice()));
             let deed = Deed::Undo;
-            settle(self.policy, deed, leaks_from, units, permit, around, &mut call).then_some(call)
+            settle(&self.policy, deed, leaks_from, units, permit, around, &mut call).then_some(call)
         };
         match &self.permit {
             Some(permit) => {
@@ -105,7 +108,7 @@ impl<'p> Question<'p> {
 
     /// What `decide.lua` is told: this cost, around this time by the server's clock.
     pub(crate) fn ask(&self, cost: u64, around: Timestamp, lease: u64, call: &mut Cmd) {
-        let letter = letter(self.policy);
+        let letter = letter(&self.policy);
         call.arg(letter);
         match letter {
             "b" => {
@@ -125,7 +128,7 @@ impl<'p> Question<'p> {
             "u" => drop(call.arg(cost)),
             _ => {
                 call.arg(cost).arg(self.policy.limit());
-                window(self.policy, letter, around, call);
+                window(&self.policy, letter, around, call);
                 if letter == "n" {
                     call.arg(lease);
                     let permits = self.permit.as_ref().filter(|_| cost > 0);

@@ -81,7 +81,7 @@ impl Recalled {
         now: Timestamp,
         allowed: bool,
     ) -> PolicyStatus<'p> {
-        let state = self.state(question.policy, now);
+        let state = self.state(&question.policy, now);
         state.answer(policy, now, Cost::new(question.cost), allowed)
     }
 
@@ -143,7 +143,7 @@ pub(crate) fn head(value: &Value) -> Option<(Timestamp, Came, &[Value])> {
 }
 
 fn recalled(question: &Question<'_>, value: &Value) -> Option<Recalled> {
-    match (crate::question::letter(question.policy), value) {
+    match (crate::question::letter(&question.policy), value) {
         (_, Value::Nil) => Some(Recalled::NOTHING),
         (letter, Value::BulkString(text)) => {
             let text = std::str::from_utf8(text).ok()?;
@@ -156,7 +156,7 @@ fn recalled(question: &Question<'_>, value: &Value) -> Option<Recalled> {
             let counts = if text.is_empty() { Counts::Nothing } else { counts(letter, text)? };
             // Somebody else's, if no window starts then.
             if let Counts::SlidingWindow { start, .. } = counts
-                && !start.is_multiple_of(crate::question::length(question.policy))
+                && !start.is_multiple_of(crate::question::length(&question.policy))
             {
                 return None;
             }

@@ -16,12 +16,14 @@ mod sliding_log;
 mod sliding_window;
 mod store;
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use dashpot::{
+    Algorithm, Check, Key, KeyOperation, Outcome, Policy, Quota, Timestamp, Window, Zone,
+};
 use num_bigint::BigInt;
-
-use dashpot::{Algorithm, Check, Key, KeyOperation, Outcome, Policy, Timestamp, Window, Zone};
 
 pub use bucket::Slack;
 pub(crate) use calendar::same_window;
@@ -102,9 +104,9 @@ impl Identity {
 }
 
 /// The checks of one call on the same counter.
-struct Group<'p> {
+struct Group {
     identity: Identity,
-    policy: &'p Policy,
+    policy: Policy,
     cost: u64,
 }
 
@@ -115,8 +117,8 @@ impl Oracle {
         let mut refusals = Vec::new();
         for group in &groups {
             let counter = self.counter(&group.identity);
-            counter.adopt(at, group.policy);
-            refusals.push(counter.refusal(at, group.policy, group.cost));
+            counter.adopt(at, &group.policy);
+            refusals.push(counter.refusal(at, &group.policy, group.cost));
         }
 
         let passed = refusals.iter().all(Option::is_none);
@@ -125,10 +127,10 @@ impl Oracle {
             let counter = self.counter(&group.identity);
             let mut delay = Duration::ZERO;
             if passed && group.cost > 0 {
-                delay = counter.delay(at, group.policy);
-                counter.charge(at, group.policy, group.cost);
+                delay = counter.delay(at, &group.policy);
+                counter.charge(at, &group.policy, group.cost);
             }
-            let standing = counter.standing(at, group.policy);
+            let standing = counter.standing(at, &group.policy);
             answers.insert(group.identity, Expected { delay, ..refused(standing, refusal) });
         }
         let answer = |check: &Check<'_, '_>| answers[&Identity::of(check.policy, check.key)];
@@ -185,35 +187,53 @@ impl Oracle {
 
 /// Sums the costs that fall on one counter. If its checks disagree about the definition, the
 /// strictest governs.
-fn merge<'p>(checks: &[Check<'p, '_>]) -> Vec<Group<'p>> {
-    let mut groups: Vec<Group<'p>> = Vec::new();
+fn merge(checks: &[Check<'_, '_>]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
     for check in checks {
         let identity = Identity::of(check.policy, check.key);
         let cost = check.cost.units();
         match groups.iter_mut().find(|group| group.identity == identity) {
-            None => groups.push(Group { identity, policy: check.policy, cost }),
+            None => groups.push(Group { identity, policy: check.policy.clone(), cost }),
             Some(group) => {
                 group.cost = group.cost.saturating_add(cost);
-                if is_stricter(check.policy, group.policy) {
-                    group.policy = check.policy;
-                }
+                group.policy = strictest(&group.policy, check.policy);
             }
         }
     }
     groups
 }
 
-/// Whether one grants less at an instant than the other, or as much and less in a thousand years.
-fn is_stricter(one: &Policy, other: &Policy) -> bool {
-    let nanos = |policy: &Policy| {
-        policy
-            .quota()
-            .window()
-            .map_or(BigInt::from(1), |window| BigInt::from(window.length().as_nanos()))
+/// The policy that grants less at an instant, or as much and less in the long run. If their windows may differ,
+/// one that grants as little at an instant as either and in the long run as the slower, so that whoever asks by
+/// either gets no more than by it alone.
+fn strictest(one: &Policy, other: &Policy) -> Policy {
+    let in_the_long_run = |policy: &Policy, window_of: &Policy| {
+        let window = window_of.quota().window().map_or(1, |window| window.length().as_nanos());
+        BigInt::from(policy.quota().count().unwrap_or(u64::MAX)) * window
     };
-    let count = |policy: &Policy| BigInt::from(policy.quota().count().unwrap_or(u64::MAX));
-    let ours = (one.limit(), count(one) * nanos(other));
-    ours < (other.limit(), count(other) * nanos(one))
+    let (ours, theirs) = (in_the_long_run(one, other), in_the_long_run(other, one));
+    let limit = one.limit().min(other.limit());
+    if !one.is_any_window() {
+        let is_stricter = (other.limit(), theirs) < (one.limit(), ours);
+        return if is_stricter { other.clone() } else { one.clone() };
+    }
+    let slower = match theirs.cmp(&ours) {
+        Ordering::Less => other,
+        Ordering::Greater => one,
+        Ordering::Equal if other.limit() < one.limit() => other,
+        Ordering::Equal => one,
+    };
+    let quota = slower.quota();
+    let (count, window) = (quota.count().expect("a rate"), quota.window().expect("a rate"));
+    let build = |quota| Policy::builder(slower.name(), quota).algorithm(slower.algorithm());
+    let builder = match slower.queue() {
+        Some(_) => {
+            let undelayed = slower.undelayed().min(limit - 1);
+            build(Quota::new(count, window)).queue(limit - 1).undelayed(undelayed)
+        }
+        None => build(Quota::new(count, window).burst(limit)),
+    };
+    builder.any_window().build().expect("what one of them is, up to another limit")
 }
 
 fn refused(standing: Expected, refusal: Option<Refusal>) -> Expected {

@@ -1,5 +1,7 @@
 //! A named quota and the algorithm that enforces it.
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::num::NonZeroU64;
@@ -243,22 +245,46 @@ impl Policy {
         self.definition().same_counters(other.definition())
     }
 
-    /// Whether it grants less than another that counts the same thing, and so governs a call that names both: less at
-    /// one instant, or as much, and then less in the long run.
+    /// What governs a call that asks about both of two that count the same thing: the one that grants less at one
+    /// instant, or as much and then less in the long run. If [any window](PolicyBuilder::any_window) will do, a unit
+    /// takes longer under one than under the other, so it is the slower of the two rates, up to the smaller of the two
+    /// limits.
     #[must_use]
-    pub fn is_stricter(&self, other: &Self) -> bool {
+    pub fn governing<'p>(&'p self, other: &'p Self) -> Cow<'p, Self> {
         let (one, two) = (self.quota(), other.quota());
-        let in_the_long_run = || match (one.window(), two.window()) {
-            (Some(window), Some(other)) => {
-                // Of those with one window, it is the one with the smaller count.
-                let within = |count: Option<u64>, window: Window| {
-                    u128::from(count.unwrap_or(u64::MAX)) * u128::from(window.nanos())
-                };
-                within(one.count(), other).cmp(&within(two.count(), window))
-            }
-            _ => one.count().cmp(&two.count()),
+        let (Some(Rate { units, nanos }), Some(their)) = (self.rate(), other.rate()) else {
+            return Cow::Borrowed(if (other.limit(), two.count()) < (self.limit(), one.count()) {
+                other
+            } else {
+                self
+            });
         };
-        self.limit().cmp(&other.limit()).then_with(in_the_long_run).is_lt()
+        // Of those with one window, the slower is the one with the smaller count.
+        let ours = u128::from(units) * u128::from(their.nanos);
+        let theirs = u128::from(their.units) * u128::from(nanos);
+        let stricter = if (other.limit(), theirs) < (self.limit(), ours) { other } else { self };
+        let slower = match theirs.cmp(&ours) {
+            Ordering::Less => other,
+            Ordering::Equal => stricter,
+            Ordering::Greater => self,
+        };
+        if self.is_any_window() && slower.limit() > stricter.limit() {
+            Cow::Owned(slower.up_to(stricter.limit()))
+        } else {
+            Cow::Borrowed(stricter)
+        }
+    }
+
+    /// The same bucket with another limit.
+    fn up_to(&self, limit: u64) -> Self {
+        let mut written = self.0.definition.written.clone();
+        match written.queue {
+            // One of the places is the one in service.
+            Some(_) => written.queue = Some(limit.saturating_sub(1)),
+            None => written.quota = written.quota.burst(limit),
+        }
+        written.undelayed = written.undelayed.min(written.queue);
+        written.compile()
     }
 
     /// One part of this policy in so many: what each of several instances may grant on its own. No

@@ -116,7 +116,7 @@ impl MemoryStore {
             .zip(&sources)
             .map(|(question, source)| {
                 let mut kept = hold.take(source, &question.place);
-                kept.redefine(question.place.policy.definition(), now);
+                kept.redefine(question.policy().definition(), now);
                 kept
             })
             .collect();

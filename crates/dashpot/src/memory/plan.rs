@@ -12,6 +12,8 @@ use crate::Policy;
 #[derive(Clone)]
 pub(super) struct Question<'p> {
     pub(super) place: Place<'p>,
+    /// What its checks are decided by, if they disagree about it.
+    governing: Option<Policy>,
     pub(super) cost: u64,
     /// Whether its key is to be counted in an overflow cell, for want of room.
     pub(super) overflowing: bool,
@@ -21,13 +23,20 @@ pub(super) struct Question<'p> {
 
 impl<'p> Question<'p> {
     pub(super) fn new(place: Place<'p>, cost: u64) -> Self {
-        Self { place, cost, overflowing: false, is_shared: false }
+        Self { place, governing: None, cost, overflowing: false, is_shared: false }
+    }
+
+    /// What it is decided by.
+    pub(super) fn policy(&self) -> &Policy {
+        self.governing.as_ref().unwrap_or(self.place.policy)
     }
 
     /// For as much as both, by the stricter definition.
     fn add(&mut self, other: &Self) {
         self.cost = self.cost.saturating_add(other.cost);
-        self.place.policy = stricter(self.place.policy, other.place.policy);
+        if !self.policy().definition().same(other.policy().definition()) {
+            self.governing = Some(self.policy().governing(other.policy()).into_owned());
+        }
         self.overflowing |= other.overflowing;
     }
 
@@ -94,9 +103,4 @@ impl<'p> Plan<'p> {
         self.questions.push(question);
         count
     }
-}
-
-/// Of two limits on the same counters in one call, the one that grants less.
-fn stricter<'p>(one: &'p Policy, other: &'p Policy) -> &'p Policy {
-    if other.is_stricter(one) { other } else { one }
 }
