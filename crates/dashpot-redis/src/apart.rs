@@ -116,7 +116,7 @@ struct Taken {
 
 impl Taken {
     fn add(&mut self, spot: Spot, question: &Question<'_>, recalled: &Recalled, at: Timestamp) {
-        let leaks_from = recalled.undone_from(&question.policy, at);
+        let leaks_from = recalled.undone_from(question.policy, at);
         let calls = question.undo(leaks_from, self.store.around());
         self.calls.extend(calls.into_iter().map(|call| (spot, call, question.key.clone())));
     }

@@ -118,12 +118,12 @@ fn a_leaky_bucket_equals_the_oracle() {
 
 #[test]
 fn a_token_bucket_of_any_window_equals_the_oracle() {
-    equals_the_oracle(any_window_trace(Algorithm::TokenBucket), 2000);
+    equals_the_oracle(any_window_trace(Algorithm::TokenBucket), 1000);
 }
 
 #[test]
 fn a_leaky_bucket_of_any_window_equals_the_oracle() {
-    equals_the_oracle(any_window_trace(Algorithm::LeakyBucket), 2000);
+    equals_the_oracle(any_window_trace(Algorithm::LeakyBucket), 1000);
 }
 
 #[test]

@@ -16,13 +16,10 @@ mod sliding_log;
 mod sliding_window;
 mod store;
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use dashpot::{
-    Algorithm, Check, Key, KeyOperation, Outcome, Policy, Quota, Timestamp, Window, Zone,
-};
+use dashpot::{Algorithm, Check, Key, KeyOperation, Outcome, Policy, Timestamp, Window, Zone};
 use num_bigint::BigInt;
 
 pub use bucket::Slack;
@@ -55,6 +52,22 @@ pub struct Expected {
 }
 
 impl Expected {
+    /// How a key stands that stands like this by one definition, and like that by another.
+    fn least(self, other: Self) -> Self {
+        let available = self.available_after.zip(other.available_after);
+        Self {
+            limit: self.limit.min(other.limit),
+            remaining: self.remaining.min(other.remaining),
+            reset_after: self.reset_after.max(other.reset_after),
+            available_after: available.map(|(one, other)| one.max(other)),
+            slack: Slack {
+                nanos: self.slack.nanos.max(other.slack.nanos),
+                units: self.slack.units.max(other.slack.units),
+            },
+            ..self
+        }
+    }
+
     /// What a store answers whose clock ticks like this: a wait that ends between two ticks is over with the
     /// second.
     pub(crate) fn round_up(&mut self, tick: Duration) {
@@ -104,9 +117,11 @@ impl Identity {
 }
 
 /// The checks of one call on the same counter.
-struct Group {
+struct Group<'p> {
     identity: Identity,
-    policy: Policy,
+    policy: &'p Policy,
+    /// Those that have to agree.
+    others: Vec<&'p Policy>,
     cost: u64,
 }
 
@@ -115,23 +130,33 @@ impl Oracle {
     pub fn decide(&mut self, at: Timestamp, checks: &[Check<'_, '_>]) -> Vec<Expected> {
         let groups = merge(checks);
         let mut refusals = Vec::new();
-        for group in &groups {
-            let counter = self.counter(&group.identity);
-            counter.adopt(at, &group.policy);
-            refusals.push(counter.refusal(at, &group.policy, group.cost));
+        for Group { identity, policy, others, cost } in &groups {
+            let counter = self.counter(identity);
+            counter.adopt(at, policy);
+            let own = counter.refusal(at, policy, *cost);
+            let others = each(counter, at, others)
+                .filter_map(|(counter, policy)| counter.refusal(at, policy, *cost));
+            refusals.push(own.into_iter().chain(others).reduce(Refusal::and));
         }
 
         let passed = refusals.iter().all(Option::is_none);
         let mut answers = HashMap::new();
-        for (group, refusal) in groups.into_iter().zip(refusals) {
-            let counter = self.counter(&group.identity);
+        for (Group { identity, policy, others, cost }, refusal) in groups.into_iter().zip(refusals)
+        {
+            let counter = self.counter(&identity);
             let mut delay = Duration::ZERO;
-            if passed && group.cost > 0 {
-                delay = counter.delay(at, &group.policy);
-                counter.charge(at, &group.policy, group.cost);
+            if passed && cost > 0 {
+                let others = each(counter, at, &others);
+                delay = others
+                    .map(|(counter, policy)| counter.delay(at, policy))
+                    .fold(counter.delay(at, policy), Duration::max);
+                counter.charge(at, policy, cost);
             }
-            let standing = counter.standing(at, &group.policy);
-            answers.insert(group.identity, Expected { delay, ..refused(standing, refusal) });
+            let others = each(counter, at, &others);
+            let standing = others
+                .map(|(counter, policy)| counter.standing(at, policy))
+                .fold(counter.standing(at, policy), Expected::least);
+            answers.insert(identity, Expected { delay, ..refused(standing, refusal) });
         }
         let answer = |check: &Check<'_, '_>| answers[&Identity::of(check.policy, check.key)];
         checks.iter().map(answer).collect()
@@ -186,54 +211,58 @@ impl Oracle {
 }
 
 /// Sums the costs that fall on one counter. If its checks disagree about the definition, the
-/// strictest governs.
-fn merge(checks: &[Check<'_, '_>]) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+/// strictest governs; if their windows may differ, all of them have to agree, and the slowest is charged.
+fn merge<'p>(checks: &[Check<'p, '_>]) -> Vec<Group<'p>> {
+    let mut groups: Vec<Group<'p>> = Vec::new();
     for check in checks {
         let identity = Identity::of(check.policy, check.key);
         let cost = check.cost.units();
         match groups.iter_mut().find(|group| group.identity == identity) {
-            None => groups.push(Group { identity, policy: check.policy.clone(), cost }),
+            None => {
+                groups.push(Group { identity, policy: check.policy, others: Vec::new(), cost });
+            }
             Some(group) => {
                 group.cost = group.cost.saturating_add(cost);
-                group.policy = strictest(&group.policy, check.policy);
+                let any_window = group.policy.is_any_window();
+                let (one, other) = (group.policy, check.policy);
+                let governs =
+                    if any_window { is_slower(other, one) } else { is_stricter(other, one) };
+                group.policy = if governs { other } else { one };
+                group
+                    .others
+                    .extend([one, other].into_iter().filter(|_| any_window && one != other));
             }
         }
     }
     groups
 }
 
-/// The policy that grants less at an instant, or as much and less in the long run. If their windows may differ,
-/// one that grants as little at an instant as either and in the long run as the slower, so that whoever asks by
-/// either gets no more than by it alone.
-fn strictest(one: &Policy, other: &Policy) -> Policy {
-    let in_the_long_run = |policy: &Policy, window_of: &Policy| {
-        let window = window_of.quota().window().map_or(1, |window| window.length().as_nanos());
-        BigInt::from(policy.quota().count().unwrap_or(u64::MAX)) * window
+/// Whether one grants less than the other at one instant, or as much and then less in a window.
+fn is_stricter(one: &Policy, other: &Policy) -> bool {
+    let strictness = |policy: &Policy| (policy.limit(), policy.quota().count().unwrap_or(u64::MAX));
+    strictness(one) < strictness(other)
+}
+
+/// Whether one grants less than the other in the long run, or as much and less at one instant.
+fn is_slower(one: &Policy, other: &Policy) -> bool {
+    let in_both_windows = |policy: &Policy, other: &Policy| {
+        let window = other.quota().window().expect("a rate has one").length().as_nanos();
+        (BigInt::from(policy.quota().count().expect("a rate has one")) * window, policy.limit())
     };
-    let (ours, theirs) = (in_the_long_run(one, other), in_the_long_run(other, one));
-    let limit = one.limit().min(other.limit());
-    if !one.is_any_window() {
-        let is_stricter = (other.limit(), theirs) < (one.limit(), ours);
-        return if is_stricter { other.clone() } else { one.clone() };
-    }
-    let slower = match theirs.cmp(&ours) {
-        Ordering::Less => other,
-        Ordering::Greater => one,
-        Ordering::Equal if other.limit() < one.limit() => other,
-        Ordering::Equal => one,
-    };
-    let quota = slower.quota();
-    let (count, window) = (quota.count().expect("a rate"), quota.window().expect("a rate"));
-    let build = |quota| Policy::builder(slower.name(), quota).algorithm(slower.algorithm());
-    let builder = match slower.queue() {
-        Some(_) => {
-            let undelayed = slower.undelayed().min(limit - 1);
-            build(Quota::new(count, window)).queue(limit - 1).undelayed(undelayed)
-        }
-        None => build(Quota::new(count, window).burst(limit)),
-    };
-    builder.any_window().build().expect("what one of them is, up to another limit")
+    in_both_windows(one, other) < in_both_windows(other, one)
+}
+
+/// What a counter would say if it had been asked under each of these.
+fn each<'p>(
+    counter: &Counter,
+    at: Timestamp,
+    others: &[&'p Policy],
+) -> impl Iterator<Item = (Counter, &'p Policy)> {
+    others.iter().map(move |policy| {
+        let mut counter = counter.clone();
+        counter.adopt(at, policy);
+        (counter, *policy)
+    })
 }
 
 fn refused(standing: Expected, refusal: Option<Refusal>) -> Expected {

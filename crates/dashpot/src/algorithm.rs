@@ -37,6 +37,17 @@ pub(crate) enum Verdict {
 
 impl Verdict {
     pub(crate) const ALLOW: Self = Self::Allow { delay: 0 };
+
+    /// What two say together: it passes if both say so, after the longer of the two waits.
+    pub(crate) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Allow { delay: one }, Self::Allow { delay: other }) => {
+                Self::Allow { delay: one.max(other) }
+            }
+            (Self::Deny(one), Self::Deny(other)) => Self::Deny(one.longest(other)),
+            (denied @ Self::Deny(_), _) | (_, denied @ Self::Deny(_)) => denied,
+        }
+    }
 }
 
 /// What every algorithm can do. Costs here are at least 1 and at most the limit: peeks and what

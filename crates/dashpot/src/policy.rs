@@ -1,7 +1,5 @@
 //! A named quota and the algorithm that enforces it.
 
-use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::num::NonZeroU64;
@@ -245,46 +243,24 @@ impl Policy {
         self.definition().same_counters(other.definition())
     }
 
-    /// What governs a call that asks about both of two that count the same thing: the one that grants less at one
-    /// instant, or as much and then less in the long run. If [any window](PolicyBuilder::any_window) will do, a unit
-    /// takes longer under one than under the other, so it is the slower of the two rates, up to the smaller of the two
-    /// limits.
+    /// Which of two that count the same thing governs a call that asks about both: the one that grants less at one
+    /// instant, or as much and then less in the long run.
+    ///
+    /// If [any window](PolicyBuilder::any_window) will do, a unit takes longer under one than under the other. Then it
+    /// is the slower, and what it grants must pass under [each](crate::KeyState::and_under).
     #[must_use]
-    pub fn governing<'p>(&'p self, other: &'p Self) -> Cow<'p, Self> {
-        let (one, two) = (self.quota(), other.quota());
-        let (Some(Rate { units, nanos }), Some(their)) = (self.rate(), other.rate()) else {
-            return Cow::Borrowed(if (other.limit(), two.count()) < (self.limit(), one.count()) {
-                other
-            } else {
-                self
-            });
+    pub fn governing<'p>(&'p self, other: &'p Self) -> &'p Self {
+        let grants = |policy: &Self| (policy.limit(), policy.quota().count());
+        let of_two = match (self.rate(), other.rate()) {
+            (Some(ours), Some(theirs)) if self.is_any_window() => {
+                let in_the_long_run =
+                    |one: Rate, other: Rate| u128::from(one.units) * u128::from(other.nanos);
+                let (ours, theirs) = (in_the_long_run(ours, theirs), in_the_long_run(theirs, ours));
+                theirs.cmp(&ours).then_with(|| other.limit().cmp(&self.limit()))
+            }
+            _ => grants(other).cmp(&grants(self)),
         };
-        // Of those with one window, the slower is the one with the smaller count.
-        let ours = u128::from(units) * u128::from(their.nanos);
-        let theirs = u128::from(their.units) * u128::from(nanos);
-        let stricter = if (other.limit(), theirs) < (self.limit(), ours) { other } else { self };
-        let slower = match theirs.cmp(&ours) {
-            Ordering::Less => other,
-            Ordering::Equal => stricter,
-            Ordering::Greater => self,
-        };
-        if self.is_any_window() && slower.limit() > stricter.limit() {
-            Cow::Owned(slower.up_to(stricter.limit()))
-        } else {
-            Cow::Borrowed(stricter)
-        }
-    }
-
-    /// The same bucket with another limit.
-    fn up_to(&self, limit: u64) -> Self {
-        let mut written = self.0.definition.written.clone();
-        match written.queue {
-            // One of the places is the one in service.
-            Some(_) => written.queue = Some(limit.saturating_sub(1)),
-            None => written.quota = written.quota.burst(limit),
-        }
-        written.undelayed = written.undelayed.min(written.queue);
-        written.compile()
+        if of_two.is_lt() { other } else { self }
     }
 
     /// One part of this policy in so many: what each of several instances may grant on its own. No

@@ -81,32 +81,32 @@ pub async fn any_window_does_not_mix_with_one(subject: &impl Subject) {
     }
 }
 
-/// In one call that asks about a key under several windows, no more is granted than under any of them: at the slowest
-/// rate, up to the smallest limit, in whatever order they are named.
+/// In one call that asks about a key under several windows, only what passes under each is granted, and it is charged at
+/// the slowest rate, in whatever order they are named.
 pub async fn several_windows_in_one_call_are_merged(subject: &impl Subject) {
     for algorithm in BUCKETS {
         let slow = any_window(algorithm, 1, Window::DAY, 5);
-        let fast = any_window(algorithm, 1, Window::HOUR, 3);
+        let fast = any_window(algorithm, 1, Window::HOUR, 30);
         for (first, second) in [(&slow, &fast), (&fast, &slow)] {
             let key = fresh_key();
             let (one, two) = (Check::new(first, &key), Check::new(second, &key));
-            let decision = decide(subject, &[one, two.cost(2), one.cost(1)]).await;
-            assert!(!decision.is_allowed() && decision.is_never(), "four of three: {decision:?}");
-            let decision = decide(subject, &[one, two]).await;
+            let decision = decide(subject, &[one, two.cost(4), one.cost(1)]).await;
+            assert!(!decision.is_allowed() && decision.is_never(), "six of five: {decision:?}");
+            let decision = decide(subject, &[one, two.cost(0)]).await;
             assert!(decision.is_allowed(), "{decision:?}");
             for status in decision.statuses() {
-                assert_eq!((status.limit(), status.remaining()), (3, 1), "{decision:?}");
-                assert_hours(status.reset_after(), 48.0, first);
+                assert_eq!((status.limit(), status.remaining()), (5, 4), "{decision:?}");
+                assert_hours(status.reset_after(), 24.0, first);
             }
-            let denial = ask(subject, &fast, &key, 1).await;
-            assert_hours(denial.retry_after().unwrap(), 46.0, &fast);
-            assert_eq!(remaining(subject, &slow, &key).await, 3, "{slow}");
-
-            // Not even a peek by the other makes it cheaper, or takes anything.
-            let key = fresh_key();
-            let (one, peek) = (Check::new(&slow, &key), Check::new(&fast, &key).cost(0));
-            assert!(decide(subject, &[peek, one]).await.is_allowed());
-            assert_eq!(remaining(subject, &slow, &key).await, 4, "{slow}");
+            // The fast one has room for six more hours, and would charge two.
+            let decision = decide(subject, &[one, two.cost(1)]).await;
+            assert!(decision.is_allowed(), "{decision:?}");
+            assert_hours(decision.statuses()[0].reset_after(), 72.0, first);
+            let denial = decide(subject, &[one, two.cost(0)]).await;
+            assert!(!denial.is_allowed() && !denial.is_never(), "{denial:?}");
+            assert_eq!(denial.denied().count(), 2, "{denial:?}");
+            assert_hours(denial.retry_after().unwrap(), 43.0, first);
+            assert_eq!(remaining(subject, &slow, &key).await, 2, "{slow}");
         }
     }
 }

@@ -36,6 +36,15 @@ pub(super) struct Refusal {
     pub(super) retry_after: Option<Duration>,
 }
 
+impl Refusal {
+    /// For both reasons.
+    pub(super) fn and(self, other: Self) -> Self {
+        let never = self.never || other.never;
+        let longer = self.retry_after.max(other.retry_after);
+        Self { never, retry_after: longer.filter(|_| !never) }
+    }
+}
+
 impl Counter {
     /// From now on, this definition counts.
     pub(super) fn adopt(&mut self, at: Timestamp, policy: &Policy) {

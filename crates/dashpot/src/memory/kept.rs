@@ -55,6 +55,38 @@ impl Kept {
         }
     }
 
+    /// The same as another definition would have it.
+    fn under(&self, definition: &Arc<Definition>, now: Timestamp) -> Option<Self> {
+        let mut copy = self.copy()?;
+        copy.redefine(definition, now);
+        Some(copy)
+    }
+
+    /// What its definition says, and those that are to agree with it.
+    pub(crate) fn verdict_of_all(
+        &self,
+        others: &[Arc<Definition>],
+        now: Timestamp,
+        cost: u64,
+    ) -> Verdict {
+        let others = others.iter().filter_map(|other| self.under(other, now));
+        others.fold(self.verdict(now, cost), |verdict, other| verdict.and(other.verdict(now, cost)))
+    }
+
+    /// How it stands under its definition, and at best under the others.
+    pub(crate) fn standing_of_all(&self, others: &[Arc<Definition>], now: Timestamp) -> Standing {
+        let others = others.iter().filter_map(|other| self.under(other, now));
+        others.map(|other| other.standing(now)).fold(self.standing(now), |one, other| Standing {
+            limit: one.limit.min(other.limit),
+            remaining: one.remaining.min(other.remaining),
+            reset_after_nanos: one.reset_after_nanos.max(other.reset_after_nanos),
+            available_after_nanos: one
+                .available_after_nanos
+                .zip(other.available_after_nanos)
+                .map(|(one, other)| one.max(other)),
+        })
+    }
+
     /// Takes units, whether they fit or not.
     pub(crate) fn charge(&mut self, now: Timestamp, units: u64) {
         self.definition.engine.charge(&mut self.state, now, units);
