@@ -10,6 +10,7 @@ use dashpot::Algorithm::{
     self, Concurrency, FixedWindow, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
 };
 use dashpot::{Check, Clock, Limiter, MemoryStore, Policy, Quota, Reservation, Timestamp};
+use dashpot_resp::{Limits, Next, Policies, Reader, Session, Surroundings};
 use gungraun::{Callgrind, LibraryBenchmarkConfig};
 use gungraun::{library_benchmark, library_benchmark_group, main};
 
@@ -135,6 +136,67 @@ fn insert(work: Vec<Work>) -> Vec<Work> {
     work
 }
 
+/// A server of Redis's protocol without a connection, and a pipeline to send it.
+struct Pipeline {
+    store: MemoryStore,
+    session: Session,
+    policies: Policies,
+    reader: Reader,
+    input: Vec<u8>,
+    output: Vec<u8>,
+}
+
+struct Open;
+impl Surroundings for Open {}
+
+/// A pipeline of so many commands, sent before.
+fn pipeline(terms: &str, keys: usize) -> Pipeline {
+    let mut input = Vec::new();
+    for number in 0..TIMES {
+        let key = key(number % keys);
+        let words = ["CL.THROTTLE", &key].into_iter().chain(terms.split(' '));
+        let words: Vec<&str> = words.collect();
+        input.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
+        for word in words {
+            input.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
+        }
+    }
+    let pipeline = Pipeline {
+        store: ticking(),
+        session: Session::new(1, &Open),
+        policies: Policies::new("(throttle)"),
+        reader: Reader::default(),
+        input,
+        output: Vec::with_capacity(64 * 1024),
+    };
+    answer_all(pipeline)
+}
+
+fn answer_all(mut pipeline: Pipeline) -> Pipeline {
+    let Pipeline { store, session, policies, reader, input, output } = &mut pipeline;
+    output.clear();
+    let mut rest = black_box(input.as_slice());
+    while let Ok(Some((request, length))) = reader.read(rest, Limits::KNOWN) {
+        rest = &rest[length..];
+        if let Next::Throttle(asked) = session.answer(request, &Open, output) {
+            let policy = policies.get(&asked.terms, |_| Ok(())).expect("a policy");
+            let decision = store.decide_now(&[Check::new(policy, asked.key).cost(asked.quantity)]);
+            asked.answer(&decision, output);
+        }
+    }
+    assert!(rest.is_empty());
+    pipeline
+}
+
+#[library_benchmark(setup = pipeline)]
+#[bench::allow_1_key("1000000 100 1", 1)]
+#[bench::allow_1000_keys("1000000 100 1", 1000)]
+#[bench::deny_1_key("0 1 3600", 1)]
+#[bench::awkward_rate("1000000 7 1", 1)]
+fn throttle(work: Pipeline) -> Pipeline {
+    answer_all(work)
+}
+
 fn reserved(quota: &str, algorithm: Algorithm) -> (MemoryStore, Vec<Reservation>) {
     let (store, key) = (ticking(), key(0));
     let policy = policy("counted", quota, algorithm);
@@ -155,7 +217,7 @@ fn settle(work: (MemoryStore, Vec<Reservation>)) -> (MemoryStore, Vec<Reservatio
     work
 }
 
-library_benchmark_group!(name = hot_paths, benchmarks = [check, three_limits, insert, settle]);
+library_benchmark_group!(name = hot_paths, benchmarks = [check, three_limits, insert, throttle, settle]);
 
 main!(
     // Instructions are all that is kept; simulated caches would take twice the time.

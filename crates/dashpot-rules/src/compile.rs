@@ -161,9 +161,11 @@ impl Compiler<'_> {
         let Some(Written { value: section, .. }) = section else { return settings };
         settings.listen = section.listen.as_ref().map(|listen| listen.value);
         settings.grpc_listen = section.grpc_listen.as_ref().map(|listen| listen.value);
+        settings.resp_listen = section.resp_listen.as_ref().map(|listen| listen.value);
         let path = |file: &Option<Written<String>>| Some(self.path(&file.as_ref()?.value));
         settings.tls_certificate = path(&section.tls_certificate);
         settings.tls_key = path(&section.tls_key);
+        settings.resp_password_file = path(&section.resp_password_file);
         settings.admin_token_file = path(&section.admin_token_file);
         match (&section.tls_certificate, &section.tls_key) {
             (Some(one), None) => self.error(&one.span, "a certificate needs its `tls_key`"),

@@ -70,6 +70,10 @@ section! {
         listen: SocketAddr,
         /// Where to listen for gRPC, as in `127.0.0.1:8081`; `off` does without.
         grpc_listen: Listen,
+        /// Where to listen for Redis's protocol, as in `127.0.0.1:6380`; `off` does without.
+        resp_listen: Listen,
+        /// The file with the password that clients of Redis's say.
+        resp_password_file: String,
         /// The file with the certificate and those it is signed by (PEM): then HTTPS is served.
         tls_certificate: String,
         /// The file with the certificate's private key (PEM).

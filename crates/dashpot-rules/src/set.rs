@@ -116,6 +116,10 @@ pub struct ServeSettings {
     pub listen: Option<SocketAddr>,
     /// Where for gRPC.
     pub grpc_listen: Option<Listen>,
+    /// Where for Redis's protocol.
+    pub resp_listen: Option<Listen>,
+    /// The file with the password that clients of Redis's say.
+    pub resp_password_file: Option<PathBuf>,
     /// The file with the certificate, if HTTPS is served.
     pub tls_certificate: Option<PathBuf>,
     /// The file with its private key.

@@ -11,6 +11,7 @@ mod outstanding;
 mod question;
 mod received;
 mod reservation;
+mod resp;
 mod scarcest;
 mod secret;
 mod service;
@@ -88,12 +89,18 @@ async fn serve(args: &Args) -> Result<(), Failure> {
         let fix = "choose another with --grpc-listen, or do without: --grpc-listen off";
         doors.push(bind(address, Protocol::Grpc, fix)?);
     }
+    if let Listen::At(address) = args.resp_listen(&set) {
+        let fix = "choose another with --resp-listen, or do without: --resp-listen off";
+        doors.push(bind(address, Protocol::Resp, fix)?);
+    }
+    let resp = args.resp(&set)?;
     let (store, kept) = args.store(&set)?;
     let admin_token = args.admin_token(&set)?;
     let service = Arc::new(Service::new(Parts {
         secret: Secret::new(admin_token.as_deref(), &args.place(&set))
             .ok_or_else(|| Failure::usage("the system has no randomness to sign with"))?,
         admin_token,
+        resp,
         rules,
         file,
         envoy,
@@ -188,6 +195,7 @@ fn greet(service: &Service, doors: &[Listening], is_secure: bool) {
         text.push_str(&match door.protocol {
             Protocol::Http => format!("listening on {scheme}://{}\n", door.address),
             Protocol::Grpc => format!("gRPC on {}\n", door.address),
+            Protocol::Resp => format!("RESP on {}\n", door.address),
         });
     }
     let http = doors.iter().find(|door| door.protocol == Protocol::Http);
@@ -201,6 +209,10 @@ fn greet(service: &Service, doors: &[Listening], is_secure: bool) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     if http.is_some_and(|http| !http.address.ip().is_loopback()) && service.admin_token.is_none() {
         info!("there is no admin token: /v1/keys and /v1/rules answer to this machine only");
+    }
+    let resp = doors.iter().find(|door| door.protocol == Protocol::Resp);
+    if resp.is_some_and(|resp| !resp.address.ip().is_loopback()) && !service.resp.has_password() {
+        warn!("Redis's protocol is served to others without a password: see --resp-password-file");
     }
 }
 

@@ -21,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
 use crate::serve::service::Shared;
-use crate::serve::{api, streams};
+use crate::serve::{api, resp, streams};
 
 /// How long a caller may take to say what it wants, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -55,6 +55,8 @@ pub(crate) enum Protocol {
     Http,
     /// gRPC, over HTTP/2.
     Grpc,
+    /// Redis's.
+    Resp,
 }
 
 /// What a connection is doing, and since when. Timers for each request would take longer than the request.
@@ -126,7 +128,7 @@ pub(crate) async fn serve(
     let (peer, protocol) = caller;
     // An answer is one packet; to wait for more would only delay it.
     let _ = stream.set_nodelay(true);
-    if protocol == Protocol::Grpc {
+    if protocol != Protocol::Http {
         // Who asks for long stays for long. Asking by HTTP/2 whether it is still there would be noted with every frame.
         let _ = SockRef::from(&stream).set_tcp_keepalive(&KEEPALIVE);
     }
@@ -150,15 +152,17 @@ async fn converse(
     (peer, protocol): (SocketAddr, Protocol),
     stopping: watch::Receiver<bool>,
 ) {
-    if protocol == Protocol::Grpc {
-        // In a box, since a connection without has no need of its room.
-        return Box::pin(streams::serve(worker, stream, peer, stopping)).await;
+    // In boxes, since others have no need of their room.
+    match protocol {
+        Protocol::Http => {}
+        Protocol::Grpc => return Box::pin(streams::serve(worker, stream, peer, stopping)).await,
+        Protocol::Resp => return Box::pin(resp::serve(worker, stream, peer, stopping)).await,
     }
     let progress = Arc::new(Progress::new());
     let is_unread = exchange(worker, &mut stream, peer, stopping, &progress).await;
     // To close while something is unread takes back what was answered. So it is read, within reason.
     if is_unread || progress.left_unread.load(Ordering::Relaxed) {
-        let _ = timeout(LINGER, linger(&mut stream)).await;
+        linger(&mut stream).await;
     }
 }
 
@@ -215,7 +219,11 @@ async fn exchange(
 }
 
 /// Reads what the caller still sends, and forgets it.
-async fn linger(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
+pub(crate) async fn linger(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
+    let _ = timeout(LINGER, read_away(stream)).await;
+}
+
+async fn read_away(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     let mut scratch = vec![0; 16 * 1024];
     let mut most: usize = 4 * 1024 * 1024;
     let _ = stream.shutdown().await;

@@ -21,6 +21,8 @@ use crate::serve::store::AnyStore;
 const AD_HOC: &str = "(ad-hoc)";
 /// What those are called that come with a request of Envoy's.
 pub(crate) const OVERRIDE: &str = "(override)";
+/// What those are called that come with a `CL.THROTTLE`.
+pub(crate) const THROTTLE: &str = "(throttle)";
 
 /// Ways in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +31,21 @@ pub(crate) enum Door {
     Settle,
     ForwardAuth,
     Envoy,
+    Resp,
     Admin,
     Other,
 }
 
 impl Door {
-    const ALL: [Self; 6] =
-        [Self::Check, Self::Settle, Self::ForwardAuth, Self::Envoy, Self::Admin, Self::Other];
+    const ALL: [Self; 7] = [
+        Self::Check,
+        Self::Settle,
+        Self::ForwardAuth,
+        Self::Envoy,
+        Self::Resp,
+        Self::Admin,
+        Self::Other,
+    ];
 
     const fn name(self) -> &'static str {
         match self {
@@ -43,6 +53,7 @@ impl Door {
             Self::Settle => "settle",
             Self::ForwardAuth => "forward-auth",
             Self::Envoy => "envoy",
+            Self::Resp => "resp",
             Self::Admin => "admin",
             Self::Other => "other",
         }
@@ -71,17 +82,29 @@ struct DoorCounts {
 
 impl Answered {
     pub(crate) fn count(&self, door: Door, status: StatusCode, took: Duration) {
+        self.count_many(door, status, took, 1);
+    }
+
+    /// Counts so many that were answered together, and took so long each.
+    pub(crate) fn count_many(&self, door: Door, status: StatusCode, took: Duration, many: u64) {
         let Some(counts) = self.doors.get(door as usize) else { return };
         let add = |count: Option<&AtomicU64>, much| {
             if let Some(count) = count {
                 count.fetch_add(much, Ordering::Relaxed);
             }
         };
-        add(counts.statuses.get(usize::from(status.as_u16() / 100)), 1);
-        add(Some(&counts.nanos), u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        add(counts.statuses.get(usize::from(status.as_u16() / 100)), many);
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        add(Some(&counts.nanos), nanos.saturating_mul(many));
         let micros = took.as_micros();
         let bucket = BUCKETS.iter().position(|end| micros <= u128::from(*end));
-        add(counts.buckets.get(bucket.unwrap_or(BUCKETS.len())), 1);
+        add(counts.buckets.get(bucket.unwrap_or(BUCKETS.len())), many);
+    }
+
+    /// How many were answered at a door.
+    pub(crate) fn at(&self, door: Door) -> u64 {
+        let counts = self.doors.get(door as usize).into_iter().flat_map(|counts| &counts.statuses);
+        counts.map(|count| count.load(Ordering::Relaxed)).sum()
     }
 }
 
@@ -92,6 +115,8 @@ pub(crate) struct Counters {
     pub(crate) ad_hoc: Tally,
     /// Limits that came with a request of Envoy's.
     pub(crate) overrides: Arc<Tally>,
+    /// Limits that came with a `CL.THROTTLE`.
+    pub(crate) throttle: Tally,
     pub(crate) reloads: AtomicU64,
     pub(crate) failed_reloads: AtomicU64,
     pub(crate) connections: AtomicU64,
@@ -179,7 +204,12 @@ impl Out<'_> {
 
     fn rules(&mut self, service: &Service) -> FmtResult {
         let (rules, envoy) = (service.rules.current(), service.envoy.current());
-        let others = [(AD_HOC, &service.counters.ad_hoc), (OVERRIDE, &*service.counters.overrides)];
+        let counters = &service.counters;
+        let others = [
+            (AD_HOC, &counters.ad_hoc),
+            (OVERRIDE, &*counters.overrides),
+            (THROTTLE, &counters.throttle),
+        ];
         for (name, help, value) in RULE_COUNTS {
             let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
             let tallies = rules.rules().iter().map(|rule: &Rule| (rule.name(), rule.tally()));

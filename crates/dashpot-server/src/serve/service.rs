@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dashpot::{
-    Check, Cost, Key, Limiter, MemoryStore, Policy, Quota, Reservation, Store, StoreError,
+    Check, Cost, Decision, Key, Limiter, MemoryStore, Policy, Quota, Reservation, Store, StoreError,
 };
 use dashpot_rules::{LiveRules, LoadError, Plan, Reload, Ruling, Trust};
 use tracing::{debug, error, info, warn};
@@ -16,6 +16,7 @@ use crate::serve::limits::Limits;
 use crate::serve::metrics::{Answered, Counters};
 use crate::serve::outstanding::Outstanding;
 use crate::serve::reservation::Taken;
+use crate::serve::resp::Resp;
 use crate::serve::secret::Secret;
 use crate::serve::store::AnyStore;
 use crate::serve::top::Top;
@@ -38,6 +39,8 @@ pub(crate) struct Service {
     /// Lets each reservation be settled once.
     pub(crate) once: Policy,
     pub(crate) admin_token: Option<String>,
+    /// What clients of Redis's are told by.
+    pub(crate) resp: Resp,
     /// Who may ask as a gateway if the rules trust nobody: the same machine.
     pub(crate) loopback: Trust,
     /// Tells this process from all others.
@@ -63,6 +66,7 @@ pub(crate) struct Parts {
     pub(crate) once: Policy,
     pub(crate) outstanding: Outstanding,
     pub(crate) admin_token: Option<String>,
+    pub(crate) resp: Resp,
     pub(crate) workers: usize,
 }
 
@@ -81,6 +85,7 @@ impl Service {
             local: parts.local,
             outstanding: parts.outstanding,
             admin_token: parts.admin_token,
+            resp: parts.resp,
             loopback: Trust::Proxies(loopback.iter().filter_map(|net| net.parse().ok()).collect()),
             process: fastrand::u64(..),
             counters: Counters::default(),
@@ -110,6 +115,23 @@ impl Service {
         ruling
     }
 
+    /// Decides by what this process has counted itself, of which it may grant its part.
+    pub(crate) fn decide_locally<'p>(
+        &self,
+        wholes: &[Check<'_, '_>],
+        parts: &'p [Policy],
+    ) -> Decision<'p> {
+        let checks: Vec<Check<'p, '_>> = { parts.iter().zip(wholes) }
+            .map(|(part, whole)| Check::new(part, whole.key).cost(whole.cost))
+            .collect();
+        let decided = self.local.decide_now(&checks);
+        let statuses = decided.statuses().iter().zip(wholes).map(|(status, whole)| {
+            // What the whole would grant one day is not denied for ever.
+            if whole.cost.units() <= whole.policy.limit() { status.for_now() } else { *status }
+        });
+        Decision::new(decided.at(), statuses).degraded()
+    }
+
     /// Logs, now and then, that somebody asks about what nothing limits.
     pub(crate) fn note_unknown(&self, domain: &str) {
         if self.unknown_log.check("").is_allowed() {
@@ -130,7 +152,12 @@ impl Service {
 
     /// Counts and logs who was denied; by no rule, if it has no name.
     pub(crate) fn note_one(&self, rule: &str, key: Key<'_>) {
-        self.top.count(rule, key.as_bytes());
+        self.note_times(rule, key, 1);
+    }
+
+    /// The same for who was denied so many times.
+    pub(crate) fn note_times(&self, rule: &str, key: Key<'_>, times: u64) {
+        self.top.count(rule, key.as_bytes(), times);
         // A flood of denials is not to become a flood of lines.
         if tracing::enabled!(tracing::Level::INFO) && self.denial_log.check("").is_allowed() {
             info!(rule, key = self.secret.hide(rule, key.as_bytes()), "denied");

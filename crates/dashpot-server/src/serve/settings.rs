@@ -16,6 +16,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::serve::envoy::{LiveLimits, Terms};
 use crate::serve::log::Format;
+use crate::serve::resp::Resp;
 use crate::serve::store::AnyStore;
 use crate::serve::tls::Tls;
 use crate::{Exit, limit};
@@ -24,6 +25,7 @@ use crate::{Exit, limit};
 const USUAL_FILE: &str = "dashpot.toml";
 
 const USUAL_GRPC_PORT: u16 = 8081;
+const USUAL_RESP_PORT: u16 = 6380;
 const USUAL_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
 /// Answer whoever asks whether something may be done now.
@@ -47,6 +49,31 @@ pub(crate) struct Args {
     /// Where to listen for gRPC, or `off`; 127.0.0.1:8081 if the file does not say
     #[arg(long, env = "DASHPOT_GRPC_LISTEN", value_name = "ADDRESS")]
     grpc_listen: Option<Listen>,
+
+    /// Where to listen for Redis's protocol, or `off`; 127.0.0.1:6380 if the file does not say
+    #[arg(
+        long,
+        visible_alias = "resp",
+        env = "DASHPOT_RESP_LISTEN",
+        value_name = "ADDRESS",
+        num_args = 0..=1,
+        default_missing_value = "127.0.0.1:6380"
+    )]
+    resp_listen: Option<Listen>,
+
+    /// The password that clients of Redis's say; without one, everybody is let in who reaches the address
+    #[arg(
+        long,
+        env = "DASHPOT_RESP_PASSWORD",
+        hide_env_values = true,
+        value_name = "PASSWORD",
+        conflicts_with = "resp_password_file"
+    )]
+    resp_password: Option<String>,
+
+    /// A file with that password, which others then do not see in the list of processes
+    #[arg(long, env = "DASHPOT_RESP_PASSWORD_FILE", value_name = "FILE")]
+    resp_password_file: Option<PathBuf>,
 
     /// envoyproxy/ratelimit's YAML: a directory of *.yaml, or a file
     #[arg(long, env = "DASHPOT_ENVOY_CONFIG", value_name = "DIR")]
@@ -180,6 +207,24 @@ impl Args {
         self.grpc_listen.or(rules.serve().grpc_listen).unwrap_or(usual)
     }
 
+    pub(crate) fn resp_listen(&self, rules: &RuleSet) -> Listen {
+        let usual = Listen::At(SocketAddr::new(USUAL_ADDRESS.ip(), USUAL_RESP_PORT));
+        self.resp_listen.or(rules.serve().resp_listen).unwrap_or(usual)
+    }
+
+    /// What clients of Redis's are told by.
+    pub(crate) fn resp(&self, rules: &RuleSet) -> Result<Resp, Failure> {
+        let file = self.resp_password_file.as_ref().or(rules.serve().resp_password_file.as_ref());
+        let password = said_or_read(self.resp_password.as_ref(), file)?;
+        if password.as_ref().is_some_and(String::is_empty) {
+            // It would be everybody's.
+            let place = file.filter(|_| self.resp_password.is_none()).map(|file| file.display());
+            let place = place.map_or("--resp-password".to_owned(), |file| file.to_string());
+            return Err(Failure::usage(format!("{place}: a password has at least one character")));
+        }
+        Ok(Resp::new(password))
+    }
+
     /// envoyproxy/ratelimit's YAML, if there is any, and how its limits are counted.
     pub(crate) fn envoy(&self, rules: &RuleSet) -> Result<LiveLimits, Failure> {
         let terms = Terms {
@@ -213,20 +258,14 @@ impl Args {
 
     pub(crate) fn admin_token(&self, rules: &RuleSet) -> Result<Option<String>, Failure> {
         let file = self.admin_token_file.as_ref().or(rules.serve().admin_token_file.as_ref());
-        let token = match (&self.admin_token, file) {
-            (Some(token), _) => token.clone(),
-            (None, Some(file)) => fs::read_to_string(file)
-                .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?,
-            (None, None) => return Ok(None),
-        };
-        let token = token.trim();
+        let Some(token) = said_or_read(self.admin_token.as_ref(), file)? else { return Ok(None) };
         // An empty one would be everybody's.
         if token.len() < 8 || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(Failure::usage(
                 "an admin token has at least 8 printable characters, no spaces",
             ));
         }
-        Ok(Some(token.to_owned()))
+        Ok(Some(token))
     }
 
     /// A name for the place where it counts: the same for instances that count together, and no others.
@@ -306,6 +345,17 @@ impl Args {
         let keeper = keeper.map_err(|error| wrong(&error))?;
         Ok((AnyStore::Memory(store), Some(Kept { keeper, _lock: lock })))
     }
+}
+
+/// A secret that was said, or is the text of a file.
+fn said_or_read(said: Option<&String>, file: Option<&PathBuf>) -> Result<Option<String>, Failure> {
+    let secret = match (said, file) {
+        (Some(said), _) => said.clone(),
+        (None, Some(file)) => fs::read_to_string(file)
+            .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?,
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(secret.trim().to_owned()))
 }
 
 /// Counts that are saved to a file which nobody else uses meanwhile.

@@ -25,6 +25,7 @@ pub(crate) struct Tls {
 struct Configs {
     http: Arc<ServerConfig>,
     grpc: Arc<ServerConfig>,
+    resp: Arc<ServerConfig>,
 }
 
 impl Tls {
@@ -45,6 +46,7 @@ impl Tls {
         let config = match protocol {
             Protocol::Http => &configs.http,
             Protocol::Grpc => &configs.grpc,
+            Protocol::Resp => &configs.resp,
         };
         TlsAcceptor::from(config.clone())
     }
@@ -65,8 +67,9 @@ fn read(certificate: &Path, key: &Path) -> Result<Configs, String> {
         .with_no_client_auth()
         .with_single_cert(chain, private)
         .map_err(|error| wrong(certificate, &error))?;
+    let resp = http.clone();
     let mut grpc = http.clone();
     http.alpn_protocols = vec![b"http/1.1".to_vec()];
     grpc.alpn_protocols = vec![b"h2".to_vec()];
-    Ok(Configs { http: Arc::new(http), grpc: Arc::new(grpc) })
+    Ok(Configs { http: Arc::new(http), grpc: Arc::new(grpc), resp: Arc::new(resp) })
 }

@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use datasketches::frequencies::{ErrorType, FrequentItemsSketch};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 /// Sketches, each for its part of the keys, so that few wait for each other.
 const SHARDS: usize = 8;
@@ -14,7 +15,7 @@ const KEYS: usize = 1024;
 /// Who was denied how often: exactly for few keys, about for many, in bounded memory.
 #[derive(Debug)]
 pub(crate) struct Top {
-    shards: Vec<Mutex<FrequentItemsSketch<Box<[u8]>>>>,
+    shards: Vec<Mutex<FrequentItemsSketch<Vec<u8>>>>,
     seed: RandomState,
 }
 
@@ -38,16 +39,16 @@ impl Top {
         Self { shards: (0..SHARDS).filter_map(sketch).collect(), seed: RandomState::new() }
     }
 
-    /// Somebody was denied.
-    pub(crate) fn count(&self, rule: &str, key: &[u8]) {
+    /// Somebody was denied so many times.
+    pub(crate) fn count(&self, rule: &str, key: &[u8], times: u64) {
         // Names of rules have no zero in them.
-        let mut item = Vec::with_capacity(rule.len() + 1 + key.len());
+        let mut item: SmallVec<[u8; 128]> = SmallVec::new();
         item.extend_from_slice(rule.as_bytes());
         item.push(0);
         item.extend_from_slice(key);
-        let hash = self.seed.hash_one(&item);
+        let hash = self.seed.hash_one(&*item);
         if let Some(shard) = self.shards.get(usize::try_from(hash % SHARDS as u64).unwrap_or(0)) {
-            shard.lock().update(item.into_boxed_slice());
+            shard.lock().update_with_count_ref(&*item, times);
         }
     }
 

@@ -63,6 +63,7 @@ fn flags_are_variables_as_well() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_dashpot"));
     command.args(["serve", "--listen", "127.0.0.1:0"]).env_clear().current_dir(home.path());
     command.env("DASHPOT_ENVOY_CONFIG", CONFIG).env("DASHPOT_GRPC_LISTEN", "127.0.0.1:0");
+    command.env("DASHPOT_RESP_LISTEN", "127.0.0.1:0");
     command.env("DASHPOT_ENVOY_COUNT_DENIED", "true").stdin(Stdio::null());
     let service = Service::run(command);
     let ask = |hits: u64| {

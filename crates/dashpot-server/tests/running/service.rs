@@ -58,7 +58,7 @@ pub(crate) fn command<A: AsRef<OsStr>>(directory: &Path, arguments: &[A]) -> Com
     let mut command = Command::new(env!("CARGO_BIN_EXE_dashpot"));
     command.arg("serve").args(arguments).env_clear().current_dir(directory).stdin(Stdio::null());
     // Many serve at once.
-    command.env("DASHPOT_GRPC_LISTEN", "127.0.0.1:0");
+    command.env("DASHPOT_GRPC_LISTEN", "127.0.0.1:0").env("DASHPOT_RESP_LISTEN", "127.0.0.1:0");
     command
 }
 

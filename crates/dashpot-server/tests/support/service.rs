@@ -44,6 +44,7 @@ impl Service {
             // Many serve at once.
             command
                 .env("DASHPOT_GRPC_LISTEN", "127.0.0.1:0")
+                .env("DASHPOT_RESP_LISTEN", "127.0.0.1:0")
                 .args(["serve", "--listen", "127.0.0.1:0", "--config"])
                 .arg(&file)
                 .args(arguments);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use dashpot::{Check, Cost, Decision, MemoryStore, Policy, Reservation, Store, StoreError};
+use dashpot::{Check, Cost, Decision, Reservation, Store, StoreError};
 use dashpot_http::{HttpDescriptor, Wait, headers};
 use dashpot_rules::{OnStoreError, Pending, Plan, Refusal, RuleSet, Ruling, Settle};
 use http::header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER};
@@ -99,7 +99,7 @@ async fn ask_limits(
                 OnStoreError::Local => {
                     let instances = service.store.instances();
                     parts = policies.iter().map(|one| one.share(instances)).collect::<Vec<_>>();
-                    (decide_locally(&service.local, &checks, &parts), true)
+                    (service.decide_locally(&checks, &parts), true)
                 }
             }
         }
@@ -135,23 +135,6 @@ async fn ask_limits(
         Some(one) => tell(&answer, Some(&Decision::new(decision.at(), [*one])), &rules),
         None => tell(&answer, Some(&decision), &rules),
     }
-}
-
-/// Decides by what this process has counted itself, of which it may grant its part.
-fn decide_locally<'p>(
-    local: &MemoryStore,
-    wholes: &[Check<'_, '_>],
-    parts: &'p [Policy],
-) -> Decision<'p> {
-    let checks: Vec<Check<'p, '_>> = { parts.iter().zip(wholes) }
-        .map(|(part, whole)| Check::new(part, whole.key).cost(whole.cost))
-        .collect();
-    let decided = local.decide_now(&checks);
-    let statuses = decided.statuses().iter().zip(wholes).map(|(status, whole)| {
-        // What the whole would grant one day is not denied for ever.
-        if whole.cost.units() <= whole.policy.limit() { status.for_now() } else { *status }
-    });
-    Decision::new(decided.at(), statuses).degraded()
 }
 
 /// Asks about a request, by the rules.

@@ -55,7 +55,7 @@ impl Server {
             }
         }
         // Many serve at once.
-        command.env("DASHPOT_GRPC_LISTEN", "127.0.0.1:0");
+        command.env("DASHPOT_GRPC_LISTEN", "127.0.0.1:0").env("DASHPOT_RESP_LISTEN", "127.0.0.1:0");
         command.args(["serve", "--listen", "127.0.0.1:0"]).args(arguments);
         command.current_dir(&directory).stdin(Stdio::null());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
