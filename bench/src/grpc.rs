@@ -138,7 +138,7 @@ descriptors:
     );
     fs::write(directory.join("bench.yaml"), yaml).expect("a file");
     let (http, grpc) = (at(0), at(port));
-    let mut arguments = vec!["--listen", &http, "--grpc-listen", &grpc];
+    let mut arguments = vec!["--listen", &http, "--grpc-listen", &grpc, "--resp-listen", "off"];
     arguments.extend(["--envoy-config", directory.to_str()?]);
     arguments.extend(more);
     dashpot(port, &arguments)

@@ -11,6 +11,7 @@ mod machine;
 mod peer;
 mod peers;
 mod redis;
+mod resp;
 mod servers;
 mod service;
 mod speed;
@@ -31,7 +32,7 @@ pub(crate) enum Scale {
 
 type Section = (&'static str, fn(Scale));
 
-const SECTIONS: [Section; 12] = [
+const SECTIONS: [Section; 13] = [
     ("speed", speed::report),
     ("three", speed::report_three),
     ("excess", excess::report),
@@ -44,11 +45,12 @@ const SECTIONS: [Section; 12] = [
     ("outage", redis::report_outages),
     ("service", service::report),
     ("grpc", grpc::report),
+    ("resp", resp::report),
 ];
 
 const USAGE: &str =
     "usage: bench [--quick | --full] [speed] [three] [excess] [bytes] [fill] [flood] [layer] [rules]
-             [redis] [outage] [service] [grpc]
+             [redis] [outage] [service] [grpc] [resp]
 
   --quick   about two minutes: fewer rounds, and what is rough about them shows
   --full    adds 10 million keys: half an hour, 5 GB of memory

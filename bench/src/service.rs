@@ -32,7 +32,9 @@ struct Subject {
 const SUBJECTS: [Subject; 3] = [
     Subject {
         name: "dashpot",
-        run: |port| dashpot(port, &["--listen", &at(port), "--grpc-listen", &at(0)]),
+        run: |port| {
+            dashpot(port, &["--listen", &at(port), "--grpc-listen", "off", "--resp-listen", "off"])
+        },
         path: "/v1/check",
         allow: r#"'{"key":"user-' .. key .. '","limit":"1000000/s burst 1000000"}'"#,
         deny: r#"'{"key":"user-' .. key .. '","limit":"1/h"}'"#,
@@ -40,7 +42,19 @@ const SUBJECTS: [Subject; 3] = [
     Subject {
         name: "dashpot --threads 2",
         run: |port| {
-            dashpot(port, &["--listen", &at(port), "--grpc-listen", &at(0), "--threads", "2"])
+            dashpot(
+                port,
+                &[
+                    "--listen",
+                    &at(port),
+                    "--grpc-listen",
+                    "off",
+                    "--resp-listen",
+                    "off",
+                    "--threads",
+                    "2",
+                ],
+            )
         },
         path: "/v1/check",
         allow: r#"'{"key":"user-' .. key .. '","limit":"1000000/s burst 1000000"}'"#,
@@ -156,7 +170,7 @@ fn first_answer(program: &Path) -> f64 {
     let began = Instant::now();
     let mut child = Command::new(program)
         .args(["serve", "--log-level", "off", "--listen", "127.0.0.1:0"])
-        .args(["--grpc-listen", "127.0.0.1:0"])
+        .args(["--grpc-listen", "127.0.0.1:0", "--resp-listen", "127.0.0.1:0"])
         .current_dir("/")
         .stdout(Stdio::piped())
         .spawn()

@@ -217,7 +217,10 @@ fn settle(work: (MemoryStore, Vec<Reservation>)) -> (MemoryStore, Vec<Reservatio
     work
 }
 
-library_benchmark_group!(name = hot_paths, benchmarks = [check, three_limits, insert, throttle, settle]);
+library_benchmark_group!(
+    name = hot_paths,
+    benchmarks = [check, three_limits, insert, throttle, settle]
+);
 
 main!(
     // Instructions are all that is kept; simulated caches would take twice the time.

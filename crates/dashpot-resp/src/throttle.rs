@@ -58,7 +58,7 @@ pub enum Wrong {
 impl Wrong {
     /// Writes it as an answer.
     pub fn answer(&self, out: &mut Vec<u8>) {
-        let mut text = b"Cell error: ".to_vec();
+        let mut text = b"Cell error: Store error: ".to_vec();
         match self {
             // As it is, whatever it is.
             Self::NotInteger(bytes) => {

@@ -92,34 +92,34 @@ fn the_vectors_of_its_tests() {
 #[test]
 fn what_is_wrong_is_told_as_redis_cell_tells_it() {
     let mut server = Server::new();
-    let usage = "-Cell error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]\r\n";
+    let usage = "-Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]\r\n";
     for (line, answer) in [
         ("", usage),
         (" a", usage),
         (" a 1 2", usage),
         (" a 1 2 3 4 5", usage),
-        (" a x 2 3", "-Cell error: Couldn't parse as integer: x\r\n"),
-        (" a 1 2.0 3", "-Cell error: Couldn't parse as integer: 2.0\r\n"),
-        (" a 1 2 \"\"", "-Cell error: Couldn't parse as integer: \r\n"),
-        (" a 1 2 3 \"a\\r\\nb\"", "-Cell error: Couldn't parse as integer: a  b\r\n"),
+        (" a x 2 3", "-Cell error: Store error: Couldn't parse as integer: x\r\n"),
+        (" a 1 2.0 3", "-Cell error: Store error: Couldn't parse as integer: 2.0\r\n"),
+        (" a 1 2 \"\"", "-Cell error: Store error: Couldn't parse as integer: \r\n"),
+        (" a 1 2 3 \"a\\r\\nb\"", "-Cell error: Store error: Couldn't parse as integer: a  b\r\n"),
         (
             " a 1 2 9223372036854775808",
-            "-Cell error: Couldn't parse as integer: 9223372036854775808\r\n",
+            "-Cell error: Store error: Couldn't parse as integer: 9223372036854775808\r\n",
         ),
-        (" a 1 0 60", "-Cell error: Zero rates are not supported\r\n"),
-        (" a 1 30 0", "-Cell error: Zero rates are not supported\r\n"),
-        (" a -1 30 60", "-Cell error: max_burst must not be negative\r\n"),
-        (" a 1 -30 60", "-Cell error: count must not be negative\r\n"),
-        (" a 1 30 -60", "-Cell error: period must not be negative\r\n"),
-        (" a 1 30 60 -1", "-Cell error: quantity must not be negative\r\n"),
-        (" a 1 1 3155695201", "-Cell error: period is more than 100 years\r\n"),
+        (" a 1 0 60", "-Cell error: Store error: Zero rates are not supported\r\n"),
+        (" a 1 30 0", "-Cell error: Store error: Zero rates are not supported\r\n"),
+        (" a -1 30 60", "-Cell error: Store error: max_burst must not be negative\r\n"),
+        (" a 1 -30 60", "-Cell error: Store error: count must not be negative\r\n"),
+        (" a 1 30 -60", "-Cell error: Store error: period must not be negative\r\n"),
+        (" a 1 30 60 -1", "-Cell error: Store error: quantity must not be negative\r\n"),
+        (" a 1 1 3155695201", "-Cell error: Store error: period is more than 100 years\r\n"),
     ] {
         assert_eq!(server.say(&format!("CL.THROTTLE{line}")), answer, "{line}");
         assert_eq!(server.say(&format!("cl.Throttle{line}")), answer, "{line}");
     }
     let long = "k".repeat(1025);
     let answer = server.say(&format!("CL.THROTTLE {long} 1 1 1"));
-    assert_eq!(answer, "-Cell error: a key has at most 1024 bytes\r\n");
+    assert_eq!(answer, "-Cell error: Store error: a key has at most 1024 bytes\r\n");
     assert_eq!(server.store.len(), 0, "nothing was counted");
 }
 

@@ -122,7 +122,7 @@ fn labels_are_names_of_rules_and_words_of_ours() {
             }
         }
     }
-    assert_eq!(values.remove("rule").unwrap(), ["(ad-hoc)", "(override)", "a.b_c-d"]);
+    assert_eq!(values.remove("rule").unwrap(), ["(ad-hoc)", "(override)", "(throttle)", "a.b_c-d"]);
     values.remove("le");
     values.remove("door");
     values.remove("status");

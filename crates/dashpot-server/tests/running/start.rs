@@ -157,7 +157,7 @@ fn every_flag_is_also_a_variable() {
         assert!(help.contains(&format!("[env: {variable}")), "--{flag}: {help}");
         // Each of these values is wrong, and so it shows that the variable is looked at.
         let wrong = match flag {
-            "admin-token" => "",
+            "admin-token" | "resp-password" => "",
             "store" => "http://example.com",
             "state-file" => ".",
             _ => "/missing/nonsense",

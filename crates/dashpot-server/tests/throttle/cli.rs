@@ -54,8 +54,14 @@ fn one_command_again_and_again() {
 fn an_error_is_told_as_one() {
     let scene = Scene::start(&[]);
     for (asked, error) in [
-        (&["CL.THROTTLE", "k", "15", "0", "60"][..], "Cell error: Zero rates are not supported"),
-        (&["CL.THROTTLE", "k", "abc", "1", "60"], "Cell error: Couldn't parse as integer: abc"),
+        (
+            &["CL.THROTTLE", "k", "15", "0", "60"][..],
+            "Cell error: Store error: Zero rates are not supported",
+        ),
+        (
+            &["CL.THROTTLE", "k", "abc", "1", "60"],
+            "Cell error: Store error: Couldn't parse as integer: abc",
+        ),
         (&["GET", "x"], "ERR unknown command 'GET', with args beginning with: 'x'"),
     ] {
         let output = cli(&scene, &[&["-e", "--no-raw"], asked].concat());

@@ -158,7 +158,7 @@ fn pipelines_are_answered_in_order() {
         for (nth, replies) in (0..).zip(replies.chunks(3)) {
             assert_eq!(told(&replies[0]), [0, nth + 1, nth, -1, DAY]);
             assert_eq!(replies[1], Reply::Text(nth.to_string().into_bytes()));
-            let error = "Cell error: max_burst must not be negative".to_owned();
+            let error = "Cell error: Store error: max_burst must not be negative".to_owned();
             assert_eq!(replies[2], Reply::Error(error));
         }
     });

@@ -98,6 +98,44 @@ fn who_was_denied_most_is_told() {
     assert!(told.contains("greedy") && told.contains('7'), "{told}");
 }
 
+/// By its name, or as the list tells it, in memory and on Redis.
+#[test]
+fn keys_are_forgotten_and_blocked_by_administrators() {
+    both(|scene| {
+        let mut connection = scene.connect();
+        let manage = |wish: &str, which: &str| {
+            let answer = scene.service.client().post(&format!("/v1/keys/{wish}"), which);
+            (answer.status, answer.json())
+        };
+        let (name, id) = ("managed", "6d616e61676564");
+        let by_name = format!(r#"{{"rule":"(throttle)","key":"{name}"}}"#);
+        let by_id = format!(r#"{{"rule":"(throttle)","id":"{id}"}}"#);
+        for which in [&by_name, &by_id] {
+            assert_eq!(ask(&mut connection, name, &[0, 1, DAY])[0], 0);
+            assert_eq!(ask(&mut connection, name, &[0, 1, DAY])[0], 1);
+            let (status, told) = manage("peek", which);
+            let left = told["policies"][0]["reset_after"].as_f64().unwrap();
+            assert!(status == 200 && left > 86_000.0, "{told}");
+            assert_eq!(manage("reset", which).0, 200);
+        }
+        let block = by_name.replace('}', r#","for":"1h"}"#);
+        assert_eq!(manage("block", &block).0, 200);
+        let [limited, _, remaining, retry, _] = ask(&mut connection, name, &[0, 1, 1]);
+        assert_eq!((limited, remaining), (1, 0));
+        assert!((3590..=3600).contains(&retry), "{retry}");
+        assert_eq!(manage("unblock", &by_id).0, 200);
+        assert_eq!(ask(&mut connection, name, &[0, 1, 1])[0], 0);
+        for wrong in [
+            r#"{"rule":"(throttle)"}"#,
+            r#"{"rule":"(throttle)","id":"xyz"}"#,
+            r#"{"rule":"(throttle)","key":"a","id":"61"}"#,
+            r#"{"rule":"(throttle)","key":"a","limit":"1/s"}"#,
+        ] {
+            assert_eq!(manage("peek", wrong).0, 400, "{wrong}");
+        }
+    });
+}
+
 /// Logs name a hash, never the key.
 #[test]
 fn keys_are_in_no_log() {

@@ -2,8 +2,7 @@
 
 use crate::scene::{DAY, Scene, ask, both, refused};
 
-const USAGE: &str =
-    "Cell error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]";
+const USAGE: &str = "Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]";
 
 /// A hundred years, at least and at most.
 const CENTURY: [i64; 2] = [36_500 * DAY, 36_525 * DAY];
@@ -56,7 +55,7 @@ fn what_is_no_number() {
             "99999999999999999999999999999999999999999",
             "٣",
         ] {
-            let expected = format!("Cell error: Couldn't parse as integer: {wrong}");
+            let expected = format!("Cell error: Store error: Couldn't parse as integer: {wrong}");
             for place in 1..5 {
                 let mut arguments = ["k", "15", "30", "60", "1"];
                 arguments[place] = wrong;
@@ -72,12 +71,15 @@ fn what_is_no_number_cannot_forge_an_answer() {
     let scene = Scene::start(&[]);
     for wrong in [&b"5\r\n+OK"[..], b"5\n", b"\r\n:1\r\n", b"\xff\xfe", b"\0", b"1\r"] {
         let told = refused(&mut scene.connect(), &[&b"CL.THROTTLE"[..], b"k", wrong, b"30", b"60"]);
-        assert!(told.starts_with("Cell error: Couldn't parse as integer: "), "{wrong:?}: {told:?}");
+        assert!(
+            told.starts_with("Cell error: Store error: Couldn't parse as integer: "),
+            "{wrong:?}: {told:?}"
+        );
     }
     let long = "9".repeat(60_000);
     let told = error(&scene, &["k", &long, "30", "60"]);
     assert!(
-        told.starts_with("Cell error: Couldn't parse as integer: 9999"),
+        told.starts_with("Cell error: Store error: Couldn't parse as integer: 9999"),
         "{} bytes",
         told.len()
     );
@@ -109,7 +111,7 @@ fn numbers_as_redis_cell_reads_them() {
 
 #[test]
 fn rates_of_zero() {
-    const ZERO: &str = "Cell error: Zero rates are not supported";
+    const ZERO: &str = "Cell error: Store error: Zero rates are not supported";
     both(|scene| {
         for arguments in [
             ["k", "15", "0", "60", "1"],
@@ -131,7 +133,7 @@ fn numbers_below_zero() {
             for wrong in ["-1", "-30", "-9223372036854775808"] {
                 let mut arguments = ["k", "15", "30", "60", "1"];
                 arguments[place] = wrong;
-                let expected = format!("Cell error: {name} must not be negative");
+                let expected = format!("Cell error: Store error: {name} must not be negative");
                 assert_eq!(error(scene, &arguments), expected, "{arguments:?}");
             }
         }
@@ -153,7 +155,10 @@ fn periods_of_more_than_a_century() {
     for [count, period] in [[1, most + 1], [1, i64::MAX], [2, 2 * most + 2], [3, 3 * most + 1]] {
         let [count, period] = [count, period].map(|number: i64| number.to_string());
         let told = error(&scene, &["k", "0", &count, &period]);
-        assert_eq!(told, "Cell error: period is more than 100 years", "{count} in {period}");
+        assert_eq!(
+            told, "Cell error: Store error: period is more than 100 years",
+            "{count} in {period}"
+        );
     }
 }
 
@@ -162,7 +167,7 @@ fn keys_that_are_too_long() {
     both(|scene| {
         for length in [1025, 2000, 60_000] {
             let told = error(scene, &[&"k".repeat(length), "15", "30", "60"]);
-            assert_eq!(told, "Cell error: a key has at most 1024 bytes", "{length}");
+            assert_eq!(told, "Cell error: Store error: a key has at most 1024 bytes", "{length}");
         }
         let told = ask(&mut scene.connect(), "k".repeat(1024), &[15, 30, 60]);
         assert_eq!(told, [0, 16, 15, -1, 2]);
@@ -180,7 +185,8 @@ fn numbers_that_redis_cannot_count_exactly() {
         ["k", "1000000", "1", "86400000"],
     ] {
         let told = error(&scene, &arguments);
-        let why = told.strip_prefix("Cell error: ").unwrap_or_else(|| panic!("{told}"));
+        let why =
+            told.strip_prefix("Cell error: Store error: ").unwrap_or_else(|| panic!("{told}"));
         assert!(!why.trim().is_empty() && !why.contains("panic"), "{arguments:?}: {told}");
     }
     // Nothing was counted, and what can be counted is.

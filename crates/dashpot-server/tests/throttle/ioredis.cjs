@@ -71,7 +71,7 @@ const cases = {
       mixed.call("CL.THROTTLE", protocol, 99, 1, DAY, 0).call("CL.THROTTLE", protocol, 99, 0, DAY).ping();
       const [look, wrong, pong] = await mixed.exec();
       assert.equal(look[1][0], 0);
-      assert.equal(wrong[0].message, "Cell error: Zero rates are not supported");
+      assert.equal(wrong[0].message, "Cell error: Store error: Zero rates are not supported");
       assert.equal(pong[1], "PONG");
       client.disconnect();
     });
@@ -85,7 +85,7 @@ const cases = {
     assert.equal(told.filter(([limited]) => limited === 0).length, 100);
     const mixed = [throttle(client, "k", 15, 0, 60), throttle(client, "k", 15, 30, 60)];
     const [wrong, right] = await Promise.allSettled(mixed);
-    assert.equal(wrong.reason.message, "Cell error: Zero rates are not supported");
+    assert.equal(wrong.reason.message, "Cell error: Store error: Zero rates are not supported");
     assert.deepEqual(right.value, [0, 16, 15, -1, 2]);
     client.disconnect();
   },
@@ -93,12 +93,12 @@ const cases = {
   async errors() {
     await eachProtocol(async (protocol, options) => {
       const client = connect(options);
-      const usage = "Cell error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]";
+      const usage = "Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]";
       const refused = (words, message) => assert.rejects(throttle(client, ...words), { name: "ReplyError", message });
       await refused(["k", 15, 30], usage);
-      await refused(["k", "abc", 30, 60], "Cell error: Couldn't parse as integer: abc");
-      await refused(["k", 15, 0, 60], "Cell error: Zero rates are not supported");
-      await refused(["k", 15, 30, 60, -1], "Cell error: quantity must not be negative");
+      await refused(["k", "abc", 30, 60], "Cell error: Store error: Couldn't parse as integer: abc");
+      await refused(["k", 15, 0, 60], "Cell error: Store error: Zero rates are not supported");
+      await refused(["k", 15, 30, 60, -1], "Cell error: Store error: quantity must not be negative");
       await assert.rejects(client.get("x"), /ERR unknown command '(GET|get)', with args beginning with: 'x'/);
       assert.deepEqual(await throttle(client, protocol, 15, 30, 60), [0, 16, 15, -1, 2]);
       client.disconnect();

@@ -99,7 +99,7 @@ def pipelines():
         told = pipeline.execute(raise_on_error=False)
         equal(told[0][0], 0)
         assert isinstance(told[1], redis.exceptions.ResponseError), told
-        equal(str(told[1]), "Cell error: Zero rates are not supported")
+        equal(str(told[1]), "Cell error: Store error: Zero rates are not supported")
         equal(told[2], True)
         # There is no MULTI.
         try:
@@ -118,11 +118,11 @@ def errors():
     wrong = redis.exceptions.ResponseError
     for _, options in each_protocol():
         client = connect(**options)
-        usage = "Cell error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
+        usage = "Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
         refused(lambda: throttle(client, "k", 15, 30), wrong, usage)
-        refused(lambda: throttle(client, "k", 1.5, 30, 60), wrong, "Cell error: Couldn't parse as integer: 1.5")
-        refused(lambda: throttle(client, "k", 15, 0, 60), wrong, "Cell error: Zero rates are not supported")
-        refused(lambda: throttle(client, "k", 15, 30, 60, -1), wrong, "Cell error: quantity must not be negative")
+        refused(lambda: throttle(client, "k", 1.5, 30, 60), wrong, "Cell error: Store error: Couldn't parse as integer: 1.5")
+        refused(lambda: throttle(client, "k", 15, 0, 60), wrong, "Cell error: Store error: Zero rates are not supported")
+        refused(lambda: throttle(client, "k", 15, 30, 60, -1), wrong, "Cell error: Store error: quantity must not be negative")
         try:
             client.get("x")
         except wrong as error:
@@ -172,7 +172,7 @@ def asynchronous():
             try:
                 await throttle(client, "k", 15, 0, 60)
             except redis.exceptions.ResponseError as error:
-                equal(str(error), "Cell error: Zero rates are not supported")
+                equal(str(error), "Cell error: Store error: Zero rates are not supported")
             else:
                 raise AssertionError("no error")
             await client.aclose()

@@ -2,7 +2,7 @@
 
 use crate::node::node;
 use crate::page::{blocks, with_ports};
-use crate::scene::{Scene, contented, run};
+use crate::scene::{Scene, ask, contented, run};
 use crate::tools::installed;
 
 const PAGE: &str = include_str!("../../../../docs/resp.md");
@@ -10,8 +10,8 @@ const PAGE: &str = include_str!("../../../../docs/resp.md");
 /// What the page shows in this language, for this service.
 fn snippet(scene: &Scene, language: &str) -> String {
     let found = blocks(PAGE, language);
-    let [snippet] = &found[..] else { panic!("{} in {language}", found.len()) };
-    assert!(snippet.contains("CL.THROTTLE"), "{snippet}");
+    let snippet = found.iter().find(|block| block.contains("CL.THROTTLE"));
+    let snippet = snippet.unwrap_or_else(|| panic!("none in {language}"));
     with_ports(snippet, &[("6380", scene.resp.port())])
 }
 
@@ -50,4 +50,18 @@ fn of_the_shell() {
     let shell = snippet(&scene, "sh");
     let line = shell.lines().find(|line| line.starts_with("redis-cli ")).unwrap();
     assert_eq!(contented(&run("sh", &["-c", line])), "0\n16\n15\n-1\n2\n");
+}
+
+/// What administrators are told to do.
+#[test]
+fn of_administrators() {
+    let scene = Scene::start(&[]);
+    let mut connection = scene.connect();
+    assert_eq!(ask(&mut connection, "user123", &[0, 1, 3600])[0], 0);
+    assert_eq!(ask(&mut connection, "user123", &[0, 1, 3600])[0], 1);
+    let found = blocks(PAGE, "sh");
+    let reset = found.iter().find(|block| block.contains("/v1/keys/reset")).unwrap();
+    let reset = with_ports(reset, &[("8080", scene.service.address.port())]);
+    assert!(contented(&run("sh", &["-c", &reset.replace("curl", "curl -s")])).contains("allow"));
+    assert_eq!(ask(&mut connection, "user123", &[0, 1, 3600])[0], 0);
 }

@@ -56,7 +56,7 @@ fn deny_is_an_error() {
     }
     // What is wrong is wrong without a store.
     let told = refused(&mut connection, &words("k", &[2, 0, DAY]));
-    assert_eq!(told, "Cell error: Zero rates are not supported");
+    assert_eq!(told, "Cell error: Store error: Zero rates are not supported");
     let replies = connection.commands(&vec![words("k", &[2, 1, DAY]); 300]).unwrap();
     assert!(replies.iter().all(|reply| *reply == Reply::Error(UNAVAILABLE.into())), "{replies:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dashpot::{Decision, Key, Policy, Store};
+use dashpot::{Decision, Key, Policy, Quota, Store};
 use dashpot_http::HttpDescriptor;
 use dashpot_rules::{Rule, RuleSet, key_values};
 use http::{Method, StatusCode};
@@ -16,7 +16,7 @@ use super::{Answered, Call, Route, json};
 use crate::answer::{Answer, OutcomeWord, PolicyAnswer};
 use crate::limit::{self, Wish};
 use crate::serve::envoy::{self, Limits, json as mapping};
-use crate::serve::metrics::Door;
+use crate::serve::metrics::{Door, THROTTLE};
 use crate::serve::question::{AskedRequest, OneCheck, alone};
 use crate::serve::reservation::hex;
 use crate::serve::service::Shared;
@@ -78,7 +78,8 @@ fn documented(summary: &'static str) -> Documented {
         .admin()
 }
 
-/// Which key. `key` and `limit`, or `request`, or `descriptor`, or `rule` and `id`.
+/// Which key. `key` and `limit`, or `request`, or `descriptor`, or `rule` and `id`; for `CL.THROTTLE`, the rule
+/// `(throttle)` and `key` or `id`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Which<'a> {
@@ -165,6 +166,19 @@ async fn manage(service: &Shared, call: &Call, wish: Wish) -> Answered {
 fn targets(service: &Shared, rules: &RuleSet, which: Which<'_>) -> Result<Vec<Target>, Wrong> {
     let Which { key, limit, algorithm, queue, undelayed, zone, .. } = which;
     let Which { request, descriptor, rule, id, .. } = which;
+    if rule.as_deref() == Some(THROTTLE) {
+        let others = [
+            ("limit", limit.is_some()),
+            ("algorithm", algorithm.is_some()),
+            ("queue", queue.is_some()),
+            ("undelayed", undelayed.is_some()),
+            ("zone", zone.is_some()),
+            ("request", request.is_some()),
+            ("descriptor", descriptor.is_some()),
+        ];
+        alone(&others, THROTTLE)?;
+        return throttled(key.as_deref(), id.as_deref());
+    }
     let of_limit = [
         ("key", key.is_some()),
         ("limit", limit.is_some()),
@@ -213,8 +227,7 @@ fn targets(service: &Shared, rules: &RuleSet, which: Which<'_>) -> Result<Vec<Ta
     if let Some(id) = id {
         let rule =
             rule.ok_or_else(|| Wrong::field("rule", "missing; an `id` belongs to a rule"))?;
-        let key =
-            hex::decode(&id).ok_or_else(|| Wrong::field("id", "not an id that `top` tells"))?;
+        let key = read_id(&id)?;
         let mut targets: Vec<Target> = Vec::new();
         for policy in rule.policies() {
             // Tiers share their counts.
@@ -235,6 +248,22 @@ fn targets(service: &Shared, rules: &RuleSet, which: Which<'_>) -> Result<Vec<Ta
     let one = OneCheck { key, limit, algorithm, queue, undelayed, zone, cost: None }.sound("")?;
     let policy = service.limits.policy(&one.written(), "")?;
     Ok(vec![Target { policy, name: one.key.to_string(), key: one.key.as_bytes().to_vec() }])
+}
+
+/// A key of `CL.THROTTLE`. What it was asked about with is nobody's to say: any limit will do.
+fn throttled(key: Option<&str>, id: Option<&str>) -> Result<Vec<Target>, Wrong> {
+    let key = match (key, id) {
+        (Some(key), None) => key.as_bytes().to_vec(),
+        (None, Some(id)) => read_id(id)?,
+        _ => return Err(Wrong::field("key", "say `key`, or `id` as `top` tells it")),
+    };
+    let policy = Policy::builder(THROTTLE, Quota::per_second(1)).any_window().build();
+    let policy = policy.map_err(|error| Wrong::field("rule", error.to_string()))?;
+    Ok(vec![Target { name: policy.name().to_owned(), policy, key }])
+}
+
+fn read_id(id: &str) -> Result<Vec<u8>, Wrong> {
+    hex::decode(id).ok_or_else(|| Wrong::field("id", "not an id that `top` tells"))
 }
 
 impl Target {
@@ -302,8 +331,13 @@ fn top(service: &Shared, call: &Call) -> Answered {
                 error,
             };
         }
+        let key = if denied.rule == THROTTLE {
+            vec![String::from_utf8_lossy(&denied.key).into_owned()]
+        } else {
+            key_values(Key::new(&denied.key))
+        };
         TopKey {
-            key: key_values(Key::new(&denied.key)),
+            key,
             id: hex::encode(&denied.key),
             rule: Some(denied.rule),
             log,
