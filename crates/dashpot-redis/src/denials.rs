@@ -67,7 +67,7 @@ impl Denials {
         let now = known.iter().map(|denied| denied.at.after(elapsed(denied))).min()?;
         let mut judged = questions.iter().zip(&known);
         let denied = judged.any(|(question, known)| {
-            let state = known.recalled.state(question.policy, now);
+            let state = known.recalled.state(question, now);
             known.recalled.tells(question.cost, known.cost)
                 && !state.allows(now, Cost::new(question.cost))
         });

@@ -136,6 +136,19 @@ mod tests {
     }
 
     #[test]
+    fn a_bucket_of_any_window_has_one_key_for_all() {
+        let named = |quota: Quota, algorithm, key| {
+            let api = Policy::builder("api", quota).algorithm(algorithm).any_window();
+            named(&api.build().unwrap(), key)
+        };
+        for quota in [Quota::per_minute(100), Quota::per_second(7).burst(9), Quota::per_month(1)] {
+            let token = named(quota, Algorithm::TokenBucket, "alice");
+            assert_eq!(token, "dashpot:{alice}:api:t");
+            assert_eq!(named(quota, Algorithm::LeakyBucket, ""), "dashpot:{%-api}:api:k");
+        }
+    }
+
+    #[test]
     fn no_key_ends_its_tag_or_looks_like_another() {
         let api = Policy::new("api", Quota::per_minute(100)).unwrap();
         let odd = ["}", "{", "%", "%7d", "%-api", "api", "", "a b", "\0", "é"];

@@ -19,6 +19,8 @@ const LOG_MOST: u64 = 2 * dashpot::SLIDING_LOG_MAX;
 pub(crate) struct Question<'p> {
     /// By the strictest definition.
     pub(crate) policy: &'p Policy,
+    /// Under any window, the others that are to agree, if there are any.
+    pub(crate) others: SmallVec<[&'p Policy; 1]>,
     /// Where its state is kept.
     pub(crate) key: Vec<u8>,
     /// Whether it is about everybody.
@@ -48,6 +50,7 @@ impl<'p> Questions<'p> {
             let index = known.unwrap_or_else(|| {
                 questions.all.push(Question {
                     policy: check.policy,
+                    others: SmallVec::new(),
                     key,
                     is_global: check.key.as_bytes().is_empty(),
                     cost: 0,
@@ -72,10 +75,11 @@ impl<'p> Questions<'p> {
 
 impl<'p> Question<'p> {
     fn add(&mut self, policy: &'p Policy, cost: u64) {
-        let grants = |policy: &Policy| (policy.limit(), policy.quota().count());
-        if grants(policy) < grants(self.policy) {
-            self.policy = policy;
+        if policy.is_any_window() && policy != self.policy {
+            self.others.extend([self.policy, policy]);
+            self.others.dedup();
         }
+        self.policy = self.policy.governing(policy);
         self.cost = self.cost.saturating_add(cost);
         if cost > 0 {
             self.parts.push(cost);
@@ -84,7 +88,25 @@ impl<'p> Question<'p> {
 
     /// Whether it can never be granted.
     pub(crate) fn is_never(&self) -> bool {
-        self.cost > self.policy.limit()
+        self.cost > self.limit()
+    }
+
+    /// The most that it can grant.
+    fn limit(&self) -> u64 {
+        let limits = self.others.iter().map(|policy| policy.limit());
+        limits.fold(self.policy.limit(), u64::min)
+    }
+
+    /// How far ahead of now a bucket may be for a cost to pass: by the least of its definitions, told in grains of
+    /// this rate, of which there may be a part too much.
+    fn room(&self, cost: u64, rate: Rate) -> Span {
+        let own = Span::of(self.policy.limit().saturating_sub(cost), rate);
+        let room = |policy: &&Policy| {
+            let theirs = policy.rate()?;
+            Some(Span::of(policy.limit().saturating_sub(cost), theirs).told_in(theirs, rate))
+        };
+        let others = self.others.iter().filter_map(room);
+        others.fold(own, |least, room| least.shorter(room))
     }
 
     /// The calls that undo what was taken of it, had it begun to leak then; one for each part of a permit.
@@ -116,8 +138,7 @@ impl<'p> Question<'p> {
                     call.arg(&[""]).arg(&[0; 5]);
                     return;
                 }
-                let room = self.policy.limit().saturating_sub(cost);
-                let (cost, room) = (Span::of(cost, rate), Span::of(room, rate));
+                let (cost, room) = (Span::of(cost, rate), self.room(cost, rate));
                 let carried = self.policy.carried_rate().unwrap_or(rate);
                 call.arg(format!(" 0 {}:{}", carried.units, carried.nanos));
                 call.arg(cost.micros).arg(cost.grains).arg(room.micros).arg(room.grains);
@@ -270,5 +291,18 @@ impl Span {
             grains: short(grains % per_micro),
             per_micro: short(per_micro),
         }
+    }
+
+    /// The same time in grains of another rate, a part of one left out.
+    fn told_in(self, own: Rate, rate: Rate) -> Self {
+        let grains =
+            u128::from(self.grains) * u128::from(rate.units) / u128::from(own.units.max(1));
+        let grains = u64::try_from(grains).unwrap_or(u64::MAX);
+        Self { grains, per_micro: rate.units.saturating_mul(1000), ..self }
+    }
+
+    fn shorter(self, other: Self) -> Self {
+        let is_shorter = (other.micros, other.grains) < (self.micros, self.grains);
+        if is_shorter { other } else { self }
     }
 }

@@ -52,7 +52,7 @@ impl Recalled {
         Self { blocked_until: Timestamp::EPOCH, counts: Counts::Nothing };
 
     /// How the key stands.
-    pub(crate) fn state(&self, policy: &Policy, now: Timestamp) -> KeyState {
+    pub(crate) fn state(&self, question: &Question<'_>, now: Timestamp) -> KeyState {
         let counted = match &self.counts {
             Counts::Nothing => Counted::Nothing,
             Counts::Bucket { micros, grains, rate } => {
@@ -70,7 +70,8 @@ impl Recalled {
             Counts::SlidingLog(entries) => Counted::SlidingLog(entries),
             Counts::Permits(permits) => Counted::Permits(*permits),
         };
-        KeyState::new(policy, counted, self.blocked_until, now).ticking(TICK)
+        let state = KeyState::new(question.policy, counted, self.blocked_until, now);
+        state.ticking(TICK).and_under(question.others.iter().copied())
     }
 
     /// The answer to a question, everything taken if `allowed`.
@@ -81,7 +82,7 @@ impl Recalled {
         now: Timestamp,
         allowed: bool,
     ) -> PolicyStatus<'p> {
-        let state = self.state(question.policy, now);
+        let state = self.state(question, now);
         state.answer(policy, now, Cost::new(question.cost), allowed)
     }
 

@@ -282,7 +282,7 @@ impl Inner {
 }
 
 pub(crate) fn passes(question: &Question<'_>, state: &Recalled, now: Timestamp) -> bool {
-    state.state(question.policy, now).allows(now, Cost::new(question.cost))
+    state.state(question, now).allows(now, Cost::new(question.cost))
 }
 
 /// The decision made then; `at` says when each question was answered.

@@ -38,6 +38,7 @@
 //! and there only that it is enough: that it is not too long shows under a
 //! [replay](crate::replay()).
 
+mod any_window;
 mod keys;
 mod limits;
 mod managing;
@@ -53,6 +54,7 @@ use dashpot::{Algorithm, Check, Decision, Key, KeyOperation, Policy, Reservation
 
 use crate::limit;
 
+pub use any_window::*;
 pub use keys::*;
 pub use limits::*;
 pub use managing::*;
@@ -119,6 +121,10 @@ macro_rules! conformance {
             names_do_not_mix
             algorithms_and_windows_do_not_mix
             a_changed_count_carries_the_units_used
+            a_changed_window_carries_the_time
+            any_window_does_not_mix_with_one
+            several_windows_in_one_call_are_merged
+            what_is_given_back_is_the_time_it_took
             waiting_as_told_is_enough
         }
     };

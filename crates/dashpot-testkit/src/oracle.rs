@@ -20,6 +20,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use dashpot::{Algorithm, Check, Key, KeyOperation, Outcome, Policy, Timestamp, Window, Zone};
+use num_bigint::BigInt;
 
 pub use bucket::Slack;
 pub(crate) use calendar::same_window;
@@ -51,6 +52,22 @@ pub struct Expected {
 }
 
 impl Expected {
+    /// How a key stands that stands like this by one definition, and like that by another.
+    fn least(self, other: Self) -> Self {
+        let available = self.available_after.zip(other.available_after);
+        Self {
+            limit: self.limit.min(other.limit),
+            remaining: self.remaining.min(other.remaining),
+            reset_after: self.reset_after.max(other.reset_after),
+            available_after: available.map(|(one, other)| one.max(other)),
+            slack: Slack {
+                nanos: self.slack.nanos.max(other.slack.nanos),
+                units: self.slack.units.max(other.slack.units),
+            },
+            ..self
+        }
+    }
+
     /// What a store answers whose clock ticks like this: a wait that ends between two ticks is over with the
     /// second.
     pub(crate) fn round_up(&mut self, tick: Duration) {
@@ -79,6 +96,7 @@ struct Identity {
     name: String,
     algorithm: Algorithm,
     limited: bool,
+    /// None if any will do.
     window: Option<Window>,
     zone: Zone,
     key: Vec<u8>,
@@ -91,7 +109,7 @@ impl Identity {
             name: policy.name().to_owned(),
             algorithm: policy.algorithm(),
             limited: !policy.quota().is_unlimited(),
-            window: policy.quota().window(),
+            window: policy.quota().window().filter(|_| !policy.is_any_window()),
             zone: policy.zone().clone(),
             key: key.as_bytes().to_owned(),
         }
@@ -102,6 +120,8 @@ impl Identity {
 struct Group<'p> {
     identity: Identity,
     policy: &'p Policy,
+    /// Those that have to agree.
+    others: Vec<&'p Policy>,
     cost: u64,
 }
 
@@ -110,23 +130,33 @@ impl Oracle {
     pub fn decide(&mut self, at: Timestamp, checks: &[Check<'_, '_>]) -> Vec<Expected> {
         let groups = merge(checks);
         let mut refusals = Vec::new();
-        for group in &groups {
-            let counter = self.counter(&group.identity);
-            counter.adopt(at, group.policy);
-            refusals.push(counter.refusal(at, group.policy, group.cost));
+        for Group { identity, policy, others, cost } in &groups {
+            let counter = self.counter(identity);
+            counter.adopt(at, policy);
+            let own = counter.refusal(at, policy, *cost);
+            let others = each(counter, at, others)
+                .filter_map(|(counter, policy)| counter.refusal(at, policy, *cost));
+            refusals.push(own.into_iter().chain(others).reduce(Refusal::and));
         }
 
         let passed = refusals.iter().all(Option::is_none);
         let mut answers = HashMap::new();
-        for (group, refusal) in groups.into_iter().zip(refusals) {
-            let counter = self.counter(&group.identity);
+        for (Group { identity, policy, others, cost }, refusal) in groups.into_iter().zip(refusals)
+        {
+            let counter = self.counter(&identity);
             let mut delay = Duration::ZERO;
-            if passed && group.cost > 0 {
-                delay = counter.delay(at, group.policy);
-                counter.charge(at, group.policy, group.cost);
+            if passed && cost > 0 {
+                let others = each(counter, at, &others);
+                delay = others
+                    .map(|(counter, policy)| counter.delay(at, policy))
+                    .fold(counter.delay(at, policy), Duration::max);
+                counter.charge(at, policy, cost);
             }
-            let standing = counter.standing(at, group.policy);
-            answers.insert(group.identity, Expected { delay, ..refused(standing, refusal) });
+            let others = each(counter, at, &others);
+            let standing = others
+                .map(|(counter, policy)| counter.standing(at, policy))
+                .fold(counter.standing(at, policy), Expected::least);
+            answers.insert(identity, Expected { delay, ..refused(standing, refusal) });
         }
         let answer = |check: &Check<'_, '_>| answers[&Identity::of(check.policy, check.key)];
         checks.iter().map(answer).collect()
@@ -181,27 +211,58 @@ impl Oracle {
 }
 
 /// Sums the costs that fall on one counter. If its checks disagree about the definition, the
-/// strictest governs.
+/// strictest governs; if their windows may differ, all of them have to agree, and the slowest is charged.
 fn merge<'p>(checks: &[Check<'p, '_>]) -> Vec<Group<'p>> {
     let mut groups: Vec<Group<'p>> = Vec::new();
     for check in checks {
         let identity = Identity::of(check.policy, check.key);
         let cost = check.cost.units();
         match groups.iter_mut().find(|group| group.identity == identity) {
-            None => groups.push(Group { identity, policy: check.policy, cost }),
+            None => {
+                groups.push(Group { identity, policy: check.policy, others: Vec::new(), cost });
+            }
             Some(group) => {
                 group.cost = group.cost.saturating_add(cost);
-                if strictness(check.policy) < strictness(group.policy) {
-                    group.policy = check.policy;
-                }
+                let any_window = group.policy.is_any_window();
+                let (one, other) = (group.policy, check.policy);
+                let governs =
+                    if any_window { is_slower(other, one) } else { is_stricter(other, one) };
+                group.policy = if governs { other } else { one };
+                group
+                    .others
+                    .extend([one, other].into_iter().filter(|_| any_window && one != other));
             }
         }
     }
     groups
 }
 
-fn strictness(policy: &Policy) -> (u64, u64) {
-    (policy.limit(), policy.quota().count().unwrap_or(u64::MAX))
+/// Whether one grants less than the other at one instant, or as much and then less in a window.
+fn is_stricter(one: &Policy, other: &Policy) -> bool {
+    let strictness = |policy: &Policy| (policy.limit(), policy.quota().count().unwrap_or(u64::MAX));
+    strictness(one) < strictness(other)
+}
+
+/// Whether one grants less than the other in the long run, or as much and less at one instant.
+fn is_slower(one: &Policy, other: &Policy) -> bool {
+    let in_both_windows = |policy: &Policy, other: &Policy| {
+        let window = other.quota().window().expect("a rate has one").length().as_nanos();
+        (BigInt::from(policy.quota().count().expect("a rate has one")) * window, policy.limit())
+    };
+    in_both_windows(one, other) < in_both_windows(other, one)
+}
+
+/// What a counter would say if it had been asked under each of these.
+fn each<'p>(
+    counter: &Counter,
+    at: Timestamp,
+    others: &[&'p Policy],
+) -> impl Iterator<Item = (Counter, &'p Policy)> {
+    others.iter().map(move |policy| {
+        let mut counter = counter.clone();
+        counter.adopt(at, policy);
+        (counter, *policy)
+    })
 }
 
 fn refused(standing: Expected, refusal: Option<Refusal>) -> Expected {

@@ -213,7 +213,8 @@ impl<'a, S: Store, T: Time> Replay<'a, S, T> {
 
     fn is_redefinable(&self, policy: &Policy) -> bool {
         let mut named = self.trace.policies.iter().filter(|one| one.first.name() == policy.name());
-        named.any(|one| one.other.is_some())
+        // One that may have any window may be among them more than once.
+        policy.is_any_window() || named.any(|one| one.other.is_some())
     }
 
     /// Every policy as it is defined now.

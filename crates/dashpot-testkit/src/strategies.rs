@@ -4,9 +4,9 @@ mod policies;
 mod quotas;
 mod traces;
 
-pub use policies::{definitions, policy};
+pub use policies::{any_window, any_windows, definitions, policy};
 pub use quotas::{count, quota, window};
-pub use traces::{cost, mixed_trace, pause, start, trace};
+pub use traces::{any_window_trace, cost, mixed_trace, pause, start, trace};
 
 use proptest::test_runner::{Config, FileFailurePersistence};
 

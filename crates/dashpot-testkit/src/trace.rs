@@ -20,7 +20,7 @@ pub struct Trace {
     pub steps: Vec<Step>,
 }
 
-/// A policy, and perhaps another definition with the same name, algorithm and window.
+/// A policy, and perhaps another definition with the same name, algorithm and window (unless any will do).
 #[derive(Clone, Debug)]
 pub struct Definitions {
     /// What counts at first.

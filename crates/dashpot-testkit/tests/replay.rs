@@ -30,6 +30,14 @@ proptest! {
     ) {
         prop_assert_eq!(play(&trace), Ok(()));
     }
+
+    #[test]
+    fn every_bucket_has_traces_of_any_window(
+        trace in prop::sample::select(vec![Algorithm::TokenBucket, Algorithm::LeakyBucket])
+            .prop_flat_map(strategies::any_window_trace)
+    ) {
+        prop_assert_eq!(play(&trace), Ok(()));
+    }
 }
 
 /// A store that says one unit too many remains.

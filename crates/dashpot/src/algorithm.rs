@@ -37,6 +37,17 @@ pub(crate) enum Verdict {
 
 impl Verdict {
     pub(crate) const ALLOW: Self = Self::Allow { delay: 0 };
+
+    /// What two say together: it passes if both say so, after the longer of the two waits.
+    pub(crate) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Allow { delay: one }, Self::Allow { delay: other }) => {
+                Self::Allow { delay: one.max(other) }
+            }
+            (Self::Deny(one), Self::Deny(other)) => Self::Deny(one.longest(other)),
+            (denied @ Self::Deny(_), _) | (_, denied @ Self::Deny(_)) => denied,
+        }
+    }
 }
 
 /// What every algorithm can do. Costs here are at least 1 and at most the limit: peeks and what
@@ -324,20 +335,6 @@ impl Engine {
         }
     }
 
-    /// How many units are used, at least: what somebody would have to charge to be as far.
-    pub(crate) fn used(&self, state: &State, now: Timestamp) -> u64 {
-        match (&self.method, state) {
-            (Method::TokenBucket(bucket), State::Bucket(tat)) => bucket.used(tat, now.as_nanos()),
-            (Method::LeakyBucket(bucket), State::Bucket(tat)) => {
-                bucket.meter.used(tat, now.as_nanos())
-            }
-            (Method::FixedWindow(_), State::FixedWindow(count)) => count.units(),
-            (Method::SlidingWindow(_), State::SlidingWindow(counts)) => counts.units(),
-            (Method::SlidingLog(_), State::SlidingLog(log)) => log.units(),
-            _ => 0,
-        }
-    }
-
     /// Verdict, charge and standing in one, on packed state: takes the cost if it passes. `None` if
     /// the state cannot be packed any more, and then the words mean nothing.
     #[inline(never)]
@@ -468,6 +465,23 @@ impl Engine {
             new.adopt(old, tat, now.as_nanos());
         }
         // The others remember units, which are the same under any limit.
+    }
+
+    /// Takes what another state of this engine has used, too, and no less. Permits are left out.
+    pub(crate) fn join(&self, state: &mut State, other: &State, now: Timestamp) {
+        let units = match other {
+            State::Bucket(other) => {
+                if let (Some(bucket), State::Bucket(tat)) = (self.bucket(), state) {
+                    bucket.join(tat, other, now.as_nanos());
+                }
+                return;
+            }
+            State::FixedWindow(count) => count.units(),
+            State::SlidingWindow(counts) => counts.units(),
+            State::SlidingLog(log) => log.units(),
+            State::Unlimited | State::Concurrency(_) => 0,
+        };
+        self.charge(state, now, units);
     }
 
     fn bucket(&self) -> Option<&TokenBucket> {

@@ -1,7 +1,12 @@
 //! For those who write a store that keeps its state elsewhere: the algorithms' answers to it.
 
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
 use crate::algorithm::Verdict;
 use crate::memory::Kept;
+use crate::policy::Definition;
 use crate::{Cost, Policy, PolicyStatus, Retry, Standing, Timestamp};
 
 /// The rate of a bucket in lowest terms: so many units in so many nanoseconds.
@@ -55,6 +60,8 @@ pub enum Counted<'a> {
 #[derive(Debug)]
 pub struct KeyState {
     kept: Kept,
+    /// Others that are to agree.
+    others: SmallVec<[Arc<Definition>; 1]>,
     tick: u64,
 }
 
@@ -73,7 +80,7 @@ impl KeyState {
         if let Some(state) = policy.definition().engine.recall(counted, now) {
             kept.state = state;
         }
-        Self { kept, tick: 1 }
+        Self { kept, others: SmallVec::new(), tick: 1 }
     }
 
     /// Rounds waits up to multiples of this, for a clock that shows no others: a shorter wait would
@@ -84,10 +91,21 @@ impl KeyState {
         self
     }
 
+    /// Lets it pass only what passes under these, too, which count the same thing. It is taken under its own.
+    #[must_use]
+    pub fn and_under<'p>(mut self, others: impl IntoIterator<Item = &'p Policy>) -> Self {
+        self.others.extend(others.into_iter().map(|policy| policy.definition().clone()));
+        self
+    }
+
+    fn verdict(&self, now: Timestamp, cost: Cost) -> Verdict {
+        self.kept.verdict_of_all(&self.others, now, cost.units())
+    }
+
     /// Whether the cost passes.
     #[must_use]
     pub fn allows(&self, now: Timestamp, cost: Cost) -> bool {
-        matches!(self.kept.verdict(now, cost.units()), Verdict::Allow { .. })
+        matches!(self.verdict(now, cost), Verdict::Allow { .. })
     }
 
     /// The answer to a check of this cost, which was taken if the whole decision is `allowed`.
@@ -99,11 +117,11 @@ impl KeyState {
         cost: Cost,
         allowed: bool,
     ) -> PolicyStatus<'p> {
-        let verdict = self.kept.verdict(now, cost.units());
+        let verdict = self.verdict(now, cost);
         if allowed {
             self.kept.charge(now, cost.units());
         }
-        let standing = self.kept.standing(now);
+        let standing = self.kept.standing_of_all(&self.others, now);
         let standing = Standing {
             reset_after_nanos: self.ticks(standing.reset_after_nanos),
             available_after_nanos: standing.available_after_nanos.map(|wait| self.ticks(wait)),

@@ -170,7 +170,11 @@ impl MemoryStore {
             let used =
                 if is_shared && !counts_permits { used.max(reservation.cost()) } else { used };
             // The definition under which it was reserved may be an old one; the state goes on under
-            // its own.
+            // its own, under which units are the same. Under any window they are not: there it is the time
+            // they took that is given back.
+            if policy.is_any_window() {
+                kept.redefine(policy.definition(), now);
+            }
             kept.definition.engine.settle(
                 &mut kept.state,
                 now,

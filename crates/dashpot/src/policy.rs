@@ -243,6 +243,26 @@ impl Policy {
         self.definition().same_counters(other.definition())
     }
 
+    /// Which of two that count the same thing governs a call that asks about both: the one that grants less at one
+    /// instant, or as much and then less in the long run.
+    ///
+    /// If [any window](PolicyBuilder::any_window) will do, a unit takes longer under one than under the other. Then it
+    /// is the slower, and what it grants must pass under [each](crate::KeyState::and_under).
+    #[must_use]
+    pub fn governing<'p>(&'p self, other: &'p Self) -> &'p Self {
+        let grants = |policy: &Self| (policy.limit(), policy.quota().count());
+        let of_two = match (self.rate(), other.rate()) {
+            (Some(ours), Some(theirs)) if self.is_any_window() => {
+                let in_the_long_run =
+                    |one: Rate, other: Rate| u128::from(one.units) * u128::from(other.nanos);
+                let (ours, theirs) = (in_the_long_run(ours, theirs), in_the_long_run(theirs, ours));
+                theirs.cmp(&ours).then_with(|| other.limit().cmp(&self.limit()))
+            }
+            _ => grants(other).cmp(&grants(self)),
+        };
+        if of_two.is_lt() { other } else { self }
+    }
+
     /// One part of this policy in so many: what each of several instances may grant on its own. No
     /// part is less than one, unless the whole is nothing.
     #[must_use]

@@ -30,6 +30,23 @@ fn a_check_of_a_known_key() {
     }
 }
 
+/// Nor does a window that changes with every check, unless its grains do.
+#[test]
+fn a_check_under_any_window() {
+    let store = MemoryStore::with_clock(ManualClock::default());
+    let any = |quota: &str| Policy::builder("p", quota.parse().unwrap()).any_window().build();
+    let policies =
+        ["3/min", "1/s burst 90", "5/day", "60/h burst 4"].map(|text| any(text).unwrap());
+    for policy in &policies {
+        let _ = store.decide_now(&[Check::new(policy, "alice")]);
+    }
+    allocates_nothing(|| {
+        for policy in policies.iter().chain(&policies) {
+            let _ = store.decide_now(&[Check::new(policy, "alice")]);
+        }
+    });
+}
+
 #[test]
 fn a_check_on_the_machines_clock() {
     let limiter = Limiter::new(Quota::per_minute(100));

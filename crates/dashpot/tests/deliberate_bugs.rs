@@ -191,6 +191,39 @@ fn zones_that_share_their_counters() {
 }
 
 #[test]
+fn units_that_are_carried_where_time_should_be() {
+    caught(&Bug {
+        file: "algorithm/token_bucket.rs",
+        right: "if self.carries_time { self.per_nano } else { self.per_unit }",
+        wrong: "self.per_unit",
+        caught_by: ("conformance", "a_changed_window_carries_the_time"),
+    });
+}
+
+#[test]
+fn grains_that_are_taken_for_each_other() {
+    caught(&Bug {
+        file: "policy.rs",
+        right: "self.same_counters(other) && grains(self) == grains(other)",
+        wrong: "self.same_counters(other) && grains(self).is_some()",
+        caught_by: (
+            "vectors",
+            "any_window::odd_rates_are_rounded_against_the_caller_by_less_than_a_nanosecond",
+        ),
+    });
+}
+
+#[test]
+fn units_given_back_at_the_rate_of_another_window() {
+    caught(&Bug {
+        file: "memory.rs",
+        right: "            if policy.is_any_window() {",
+        wrong: "            if policy.is_any_window() && false {",
+        caught_by: ("conformance", "what_is_given_back_is_the_time_it_took"),
+    });
+}
+
+#[test]
 fn conversion_that_is_forgotten_on_a_denial() {
     caught(&Bug {
         file: "memory/kept.rs",

@@ -9,7 +9,9 @@ use dashpot::{
     Algorithm, Check, Clock, Key, KeyBuf, KeyOperation, Limiter, ManualClock, MemoryStore, Policy,
     Quota, Timestamp, Window, Zone,
 };
-use dashpot_testkit::strategies::{cases, cost, mixed_trace, pause, policy, quota, start, trace};
+use dashpot_testkit::strategies::{
+    any_window_trace, cases, cost, mixed_trace, pause, policy, quota, start, trace,
+};
 use dashpot_testkit::{Trace, admitted_within_bound, bucket_must_admit, replay};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -32,6 +34,20 @@ proptest! {
 
     #[test]
     fn a_leaky_bucket_equals_the_oracle(trace in trace(Algorithm::LeakyBucket)) {
+        equals_the_oracle(&trace)?;
+    }
+
+    #[test]
+    fn a_token_bucket_of_any_window_equals_the_oracle(
+        trace in any_window_trace(Algorithm::TokenBucket)
+    ) {
+        equals_the_oracle(&trace)?;
+    }
+
+    #[test]
+    fn a_leaky_bucket_of_any_window_equals_the_oracle(
+        trace in any_window_trace(Algorithm::LeakyBucket)
+    ) {
         equals_the_oracle(&trace)?;
     }
 
@@ -250,6 +266,7 @@ proptest! {
         algorithm in prop::sample::select(Algorithm::ALL.to_vec()),
         (queue, undelayed) in any::<(Option<u64>, Option<u64>)>(),
         zone in any_zone(),
+        any in any::<bool>(),
         calls in vec((any::<u64>(), any::<u64>(), any::<u64>(), vec(any::<u8>(), 0..40), any_operation()), 1..20),
     ) {
         let clock = ManualClock::default();
@@ -261,6 +278,9 @@ proptest! {
             }
             if let Some(places) = undelayed {
                 policy = policy.undelayed(places);
+            }
+            if any {
+                policy = policy.any_window();
             }
             policy.build().or_else(|_| Policy::new("q", quota)).ok()
         }).collect();

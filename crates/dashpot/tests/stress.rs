@@ -66,6 +66,26 @@ fn several_limits_at_once_from_all_sides() {
     }
 }
 
+/// A bucket whose window changes with every caller, seven hundred seconds deep under each: together they get that
+/// many seconds, to the last unit that fits.
+#[test]
+fn any_window_from_all_sides() {
+    let store = MemoryStore::with_clock(ManualClock::default());
+    let any = |quota: &str| Policy::builder("p", quota.parse().unwrap()).any_window().build();
+    let policies = ["1/s burst 700", "7/s burst 4900", "60/min burst 700", "3/s burst 2100"];
+    let policies = policies.map(|quota| any(quota).unwrap());
+    // Of a second, in twenty-firsts.
+    let takes = [21, 3, 21, 7];
+    let taken = on_all_threads(|thread| {
+        let mine = (thread as usize..).map(|turn| turn % 4).take(3000);
+        let passed = mine
+            .filter(|&policy| store.decide_now(&[Check::new(&policies[policy], "k")]).is_allowed());
+        passed.map(|policy| takes[policy]).sum()
+    });
+    // Each change rounds up, by less than a nanosecond: the least unit of all may not fit any more.
+    assert!((700 * 21 - 3..=700 * 21).contains(&taken), "{taken}");
+}
+
 /// Units that were given back can be taken again, each exactly once.
 #[test]
 fn reserve_and_give_back() {

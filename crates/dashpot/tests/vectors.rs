@@ -1,5 +1,8 @@
 //! Worked examples, number by number.
 
+#[path = "vectors/any_window.rs"]
+mod any_window;
+
 use std::time::Duration;
 
 use dashpot::{

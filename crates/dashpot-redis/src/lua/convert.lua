@@ -4,9 +4,9 @@
 -- is sure of, so they are written in limbs of seven digits, the smallest first. Buckets come here only
 -- when their rate has changed.
 
--- How long so many microseconds and grains of one rate take at another: as many units, parts rounded up.
--- `rates` are the two as "l:w".
-local function convert(micros, grains, from, to)
+-- How long so many microseconds and grains of one rate take at another: as many units, parts rounded up, or
+-- down. The two rates are "l:w".
+local function convert(micros, grains, from, to, down)
   local BASE = 10000000
 
   -- A number of up to 2⁵³, or one written in digits.
@@ -108,7 +108,7 @@ local function convert(micros, grains, from, to)
   local new_l, new_w = rate(to)
   local backlog = multiply(wide(micros), multiply(wide(old_l), {1000}, {0}), wide(grains))
   local scaled, part = divide(multiply(backlog, wide(new_w), {0}), wide(old_w))
-  if #part > 1 or part[1] > 0 then
+  if not down and (#part > 1 or part[1] > 0) then
     scaled = multiply(scaled, {1}, {1})
   end
   local whole, beyond = divide(scaled, multiply(wide(new_l), {1000}, {0}))

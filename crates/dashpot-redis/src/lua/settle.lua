@@ -56,8 +56,9 @@ local function bucket(key, deed, leaks_from, rate, micros, grains, per_micro)
     beyond, own = string.match(state, ' (%d+) (.*)$')
     beyond = tonumber(beyond)
     if own ~= rate then
-      -- It goes on at its own rate, at which as many units take another time.
-      micros, grains = convert(micros, grains, rate, own)
+      -- It goes on at its own rate, at which as many units take another time. What is given back is never
+      -- more than was taken.
+      micros, grains = convert(micros, grains, rate, own, deed ~= 'charge')
       per_micro = 1000 * string.match(own, '^(%d+)')
       rate = own
     end

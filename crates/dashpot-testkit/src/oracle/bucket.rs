@@ -17,11 +17,13 @@ pub struct Slack {
 }
 
 /// All levels are counted in `window`-ths of a unit: a bucket of `count` units per window then
-/// drains by exactly `count` of them per nanosecond, so whole numbers are exact.
+/// drains by exactly `count` of them per nanosecond, so whole numbers are exact. If it goes on at another
+/// rate for as long as before, its level may be no whole number of those; it is one of some `parts` of them.
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {
     window: BigInt,
     count: BigInt,
+    parts: BigInt,
     /// The level right after the last change, and when that was. `None` before the first.
     last: Option<(Time, BigInt)>,
     slack: BigInt,
@@ -29,14 +31,25 @@ pub(super) struct Bucket {
 
 impl Bucket {
     pub(super) fn new(policy: &Policy) -> Self {
-        Self { window: window(policy), count: count(policy), last: None, slack: BigInt::ZERO }
+        Self {
+            window: window(policy),
+            count: count(policy),
+            parts: BigInt::from(1),
+            last: None,
+            slack: BigInt::ZERO,
+        }
+    }
+
+    /// By how much it drains in a nanosecond.
+    fn drain(&self) -> BigInt {
+        &self.count * &self.parts
     }
 
     /// The level, as if it went on below empty. A moment before the last change sees it higher.
     fn signed_level(&self, at: Time) -> BigInt {
         match &self.last {
             None => BigInt::ZERO,
-            Some((then, level)) => level - &self.count * (at - then),
+            Some((then, level)) => level - self.drain() * (at - then),
         }
     }
 
@@ -50,7 +63,7 @@ impl Bucket {
     }
 
     fn units(&self, units: u64) -> BigInt {
-        &self.window * units
+        &self.window * &self.parts * units
     }
 
     fn change(&mut self, at: Time, level: BigInt) {
@@ -84,6 +97,16 @@ impl Meter for Bucket {
         if self.count == count && self.window == window {
             return;
         }
+        if policy.is_any_window() {
+            // It runs dry when it would have: as before, whatever the clock shows when it is asked about, or later.
+            // `level / (count · parts)` nanoseconds stay what they are.
+            self.last = self.last.take().map(|(then, level)| (then, level * &count));
+            self.slack *= &count;
+            self.parts *= &self.count;
+            (self.count, self.window) = (count, window);
+            self.slack += 2 * self.drain();
+            return;
+        }
         if self.is_fresh(at) {
             // Nothing is used, so nothing is carried over; unless what a store rounded up is. Then it
             // may be stricter, and if the clock goes back, by any amount.
@@ -92,15 +115,11 @@ impl Meter for Bucket {
                 false => self.units(u64::MAX) * u64::MAX,
             };
             self.last = None;
-        } else if policy.is_any_window() {
-            // It takes as long as before to run dry. Parts are rounded here as no store does: in favour of the caller.
-            self.change(at, self.level(at) * &count / &self.count);
-            self.slack = (&self.slack * &count) / &self.count + 2 * &count + 2;
         } else {
             self.change(at, self.level(at));
             self.slack += 2 * &count;
         }
-        (self.count, self.window) = (count, window);
+        self.count = count;
     }
 
     fn is_due(&self, policy: &Policy, at: Time) -> bool {
@@ -109,8 +128,8 @@ impl Meter for Bucket {
 
     fn slack(&self) -> Slack {
         Slack {
-            nanos: divide_up(&self.slack, &self.count),
-            units: divide_up(&self.slack, &self.window),
+            nanos: divide_up(&self.slack, &self.drain()),
+            units: divide_up(&self.slack, &self.units(1)),
         }
     }
 }

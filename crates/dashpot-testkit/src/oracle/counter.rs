@@ -36,6 +36,15 @@ pub(super) struct Refusal {
     pub(super) retry_after: Option<Duration>,
 }
 
+impl Refusal {
+    /// For both reasons.
+    pub(super) fn and(self, other: Self) -> Self {
+        let never = self.never || other.never;
+        let longer = self.retry_after.max(other.retry_after);
+        Self { never, retry_after: longer.filter(|_| !never) }
+    }
+}
+
 impl Counter {
     /// From now on, this definition counts.
     pub(super) fn adopt(&mut self, at: Timestamp, policy: &Policy) {
@@ -107,6 +116,10 @@ impl Counter {
             return;
         };
         let (at, charged_at) = (time(at), time(charged_at));
+        if policy.is_any_window() {
+            // Not as many units as they are now: the time they took then.
+            meter.adopt(at, policy);
+        }
         if policy.algorithm() == Algorithm::Concurrency {
             // A permit is a place held, not a thing used up: it comes back whole.
             meter.give_back(at, charged_at, cost);

@@ -31,8 +31,8 @@ pub(super) trait Meter {
         true
     }
 
-    /// Carries the units used over to another definition. Counts mean the same under any limit, so
-    /// most have nothing to do.
+    /// Carries the units used over to another definition; under any window, the time until there are none.
+    /// Counts mean the same under any limit, so most have nothing to do.
     fn adopt(&mut self, _at: Time, _policy: &Policy) {}
 
     /// Whether a request that comes now may proceed at this moment.

@@ -25,12 +25,11 @@ pub fn count() -> BoxedStrategy<u64> {
 /// Windows: mostly seconds to hours, now and then of a prime length or of the calendar, and all the
 /// way from a nanosecond to a hundred years.
 pub fn window() -> BoxedStrategy<Window> {
-    let friendly = vec![Window::SECOND, Window::MINUTE, Window::HOUR, nanos(10_000_000_000)];
     let calendar = vec![Window::DAY, Window::WEEK, Window::MONTH, Window::YEAR, nanos(14 * DAY)];
     let awkward = vec![nanos(7), nanos(999_999_937), nanos(1_000_000_007), nanos(86_399_999_999)];
     let extreme = vec![nanos(1), nanos(2), nanos(1000), nanos(CENTURY - 1), nanos(CENTURY)];
     prop_oneof![
-        8 => prop::sample::select(friendly),
+        8 => friendly_window(),
         4 => prop::sample::select(awkward),
         3 => prop::sample::select(calendar),
         1 => (1_u32..=1200).prop_map(|months| Window::months(months).unwrap()),
@@ -38,6 +37,12 @@ pub fn window() -> BoxedStrategy<Window> {
         1 => (1..=CENTURY).prop_map(nanos),
     ]
     .boxed()
+}
+
+/// Seconds to hours.
+pub(super) fn friendly_window() -> BoxedStrategy<Window> {
+    let windows = [Window::SECOND, Window::MINUTE, Window::HOUR, nanos(10_000_000_000)];
+    prop::sample::select(windows.to_vec()).boxed()
 }
 
 /// So many units per window, without a burst.

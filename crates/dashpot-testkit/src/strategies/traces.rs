@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::Union;
 
-use super::policies::definitions;
+use super::policies::{any_windows, definitions};
 use crate::trace::{Ask, Definitions, Operation, Step, Trace};
 
 /// The end of the year 2199: what starts before has decades left.
@@ -18,6 +18,11 @@ const NAMES: [&str; 3] = ["one", "two", "three"];
 /// A trace about one policy under this algorithm.
 pub fn trace(algorithm: Algorithm) -> BoxedStrategy<Trace> {
     definitions(NAMES[0], algorithm).prop_flat_map(|policy| on(vec![policy])).boxed()
+}
+
+/// A trace about one bucket of this algorithm that is asked about under another window time and again.
+pub fn any_window_trace(algorithm: Algorithm) -> BoxedStrategy<Trace> {
+    any_windows(NAMES[0], algorithm).prop_flat_map(on).boxed()
 }
 
 /// A trace about up to three policies, under any algorithms.
@@ -48,7 +53,9 @@ fn on(policies: Vec<Definitions>) -> BoxedStrategy<Trace> {
 
 fn step(policies: &[Definitions]) -> BoxedStrategy<Step> {
     let which = 0..policies.len();
-    let pause = || Union::new(policies.iter().map(|policy| pause(&policy.first)));
+    let defined =
+        || policies.iter().flat_map(|policy| [&policy.first].into_iter().chain(&policy.other));
+    let pause = || Union::new(defined().map(pause));
     let ask = || Union::new((0..).zip(policies).map(|(number, policy)| ask(number, policy)));
     let operation = prop_oneof![
         2 => Just(Operation::Peek),
@@ -57,13 +64,16 @@ fn step(policies: &[Definitions]) -> BoxedStrategy<Step> {
         1 => Just(Operation::Unblock),
     ];
     let manage = (which.clone(), key(), operation);
+    // See how deep such a bucket is.
+    let any_window = policies.iter().any(|policy| policy.first.is_any_window());
+    let most = if any_window { 1_000_000 } else { u64::MAX };
     prop_oneof![
         12 => vec(ask(), 1..=1).prop_map(Step::Check),
         4 => vec(ask(), 0..=4).prop_map(Step::Check),
         10 => pause().prop_map(Step::Advance),
         2 => pause().prop_map(Step::Back),
         4 => ask().prop_map(Step::Reserve),
-        4 => (0_usize..4, used()).prop_map(|(which, used)| Step::Settle { which, used }),
+        4 => (0_usize..4, used(most)).prop_map(|(which, used)| Step::Settle { which, used }),
         2 => manage.prop_map(|(policy, key, operation)| Step::Manage { policy, key, operation }),
         1 => which.prop_map(Step::Redefine),
     ]
@@ -99,12 +109,12 @@ pub fn cost(policy: &Policy) -> BoxedStrategy<u64> {
 }
 
 /// What was really used: mostly nothing or a little, now and then a great deal.
-fn used() -> BoxedStrategy<u64> {
+fn used(most: u64) -> BoxedStrategy<u64> {
     prop_oneof![
         6 => Just(0),
         8 => 1_u64..=6,
         2 => 1_u64..=1_000_000,
-        1 => Just(u64::MAX),
+        1 => Just(most),
     ]
     .boxed()
 }

@@ -79,12 +79,6 @@ impl TokenBucket {
         tat.0.saturating_sub(self.moment(now))
     }
 
-    /// Units in the backlog, parts of one counted as one.
-    pub(super) fn used(&self, tat: &Tat, now: u64) -> u64 {
-        let backlog = self.backlog(tat, now);
-        u64::try_from(backlog.div_ceil(self.per_unit.into())).unwrap_or(u64::MAX)
-    }
-
     /// Grains as nanoseconds, rounded up: a wait must be enough.
     fn nanos(&self, grains: u128) -> u64 {
         match grains {
@@ -110,6 +104,12 @@ impl TokenBucket {
         self.nanos(self.backlog(tat, now).saturating_sub(kept))
     }
 
+    /// Takes what another state of this bucket has to drain, too.
+    pub(super) fn join(&self, tat: &mut Tat, other: &Tat, now: u64) {
+        let start = tat.0.max(self.moment(now));
+        tat.0 = start.saturating_add(self.backlog(other, now));
+    }
+
     /// Grains in what stays the same when a state is taken over: in the time of one unit, or in a nanosecond.
     fn carried(&self) -> u64 {
         if self.carries_time { self.per_nano } else { self.per_unit }
@@ -120,6 +120,8 @@ impl TokenBucket {
         if (self.per_nano, self.carried()) == (old.per_nano, old.carried()) {
             return; // The same grains, so the same time to drain.
         }
+        // When it will be full stays the same whatever the clock shows, also if it has gone back since.
+        let now = if self.carries_time { 0 } else { now };
         let backlog = old.backlog(tat, now);
         let (old_unit, new_unit) = (u128::from(old.carried()), u128::from(self.carried()));
         let (units, part) = (backlog / old_unit, backlog % old_unit);

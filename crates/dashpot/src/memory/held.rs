@@ -123,8 +123,8 @@ impl MemoryStore {
         let verdicts: SmallVec<[Verdict; 4]> = questions
             .iter()
             .zip(&kept)
-            .map(|(Question { place, cost, .. }, kept)| {
-                judge(place.line(), *cost, kept.verdict(now, *cost))
+            .map(|(Question { place, cost, all, .. }, kept)| {
+                judge(place.line(), *cost, kept.verdict_of_all(all, now, *cost))
             })
             .collect();
         let allowed = verdicts.iter().all(|verdict| matches!(verdict, Verdict::Allow { .. }));
@@ -137,7 +137,11 @@ impl MemoryStore {
                 kept.charge(now, question.cost);
             }
         }
-        let standings = kept.iter().map(|kept| kept.standing(now)).collect();
+        let standings = questions
+            .iter()
+            .zip(&kept)
+            .map(|(question, kept)| kept.standing_of_all(&question.all, now))
+            .collect();
         for (source, kept) in sources.iter().zip(kept) {
             hold.put(source, kept);
         }

@@ -33,8 +33,8 @@ impl Kept {
         self.blocked_until.as_nanos().saturating_sub(now.as_nanos())
     }
 
-    /// Keeps the state under another definition from now on; the units used stay used. Says whether
-    /// that changed anything.
+    /// Keeps the state under another definition from now on; the units used stay used, or under any window
+    /// the time it takes until none are. Says whether that changed anything.
     pub(crate) fn redefine(&mut self, definition: &Arc<Definition>, now: Timestamp) -> bool {
         if self.definition.same(definition) {
             return false;
@@ -53,6 +53,38 @@ impl Kept {
                 Verdict::Deny(retry) => retry.longest(Retry::After(blocked)),
             }),
         }
+    }
+
+    /// The same as another definition would have it.
+    fn under(&self, definition: &Arc<Definition>, now: Timestamp) -> Option<Self> {
+        let mut copy = self.copy()?;
+        copy.redefine(definition, now);
+        Some(copy)
+    }
+
+    /// What its definition says, and those that are to agree with it.
+    pub(crate) fn verdict_of_all(
+        &self,
+        others: &[Arc<Definition>],
+        now: Timestamp,
+        cost: u64,
+    ) -> Verdict {
+        let others = others.iter().filter_map(|other| self.under(other, now));
+        others.fold(self.verdict(now, cost), |verdict, other| verdict.and(other.verdict(now, cost)))
+    }
+
+    /// How it stands under its definition, and at best under the others.
+    pub(crate) fn standing_of_all(&self, others: &[Arc<Definition>], now: Timestamp) -> Standing {
+        let others = others.iter().filter_map(|other| self.under(other, now));
+        others.map(|other| other.standing(now)).fold(self.standing(now), |one, other| Standing {
+            limit: one.limit.min(other.limit),
+            remaining: one.remaining.min(other.remaining),
+            reset_after_nanos: one.reset_after_nanos.max(other.reset_after_nanos),
+            available_after_nanos: one
+                .available_after_nanos
+                .zip(other.available_after_nanos)
+                .map(|(one, other)| one.max(other)),
+        })
     }
 
     /// Takes units, whether they fit or not.

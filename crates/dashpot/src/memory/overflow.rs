@@ -96,7 +96,9 @@ impl Overflow {
     pub(super) fn add(&self, cell: Cell, other: &Kept, now: Timestamp) {
         let mut cells = self.lock();
         let kept = self.open(&mut cells, cell, &other.definition);
-        kept.charge(now, other.definition.engine.used(&other.state, now));
+        // By the same definition: a unit may take longer under one than under the other.
+        kept.redefine(&other.definition, now);
+        kept.definition.engine.join(&mut kept.state, &other.state, now);
     }
 
     /// Drops the next cell in the round if it is as good as new.

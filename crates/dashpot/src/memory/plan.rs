@@ -1,17 +1,20 @@
 //! What a call's checks come to: who is asked about, and for how much in all.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::overflow::Cell;
 use super::place::Place;
-use crate::Policy;
+use crate::policy::Definition;
 
 /// All checks of one call on one key of a table.
 #[derive(Clone)]
 pub(super) struct Question<'p> {
     pub(super) place: Place<'p>,
+    /// Under any window, the definitions that are to agree, if there are several.
+    pub(super) all: SmallVec<[Arc<Definition>; 1]>,
     pub(super) cost: u64,
     /// Whether its key is to be counted in an overflow cell, for want of room.
     pub(super) overflowing: bool,
@@ -21,13 +24,21 @@ pub(super) struct Question<'p> {
 
 impl<'p> Question<'p> {
     pub(super) fn new(place: Place<'p>, cost: u64) -> Self {
-        Self { place, cost, overflowing: false, is_shared: false }
+        Self { place, all: SmallVec::new(), cost, overflowing: false, is_shared: false }
     }
 
     /// For as much as both, by the stricter definition.
     fn add(&mut self, other: &Self) {
         self.cost = self.cost.saturating_add(other.cost);
-        self.place.policy = stricter(self.place.policy, other.place.policy);
+        let (ours, theirs) = (self.place.policy, other.place.policy);
+        let disagree = ours.is_any_window() && !ours.definition().same(theirs.definition());
+        let own = [ours.definition(), theirs.definition()].into_iter().filter(|_| disagree);
+        for definition in own.chain(&other.all) {
+            if !self.all.iter().any(|known| known.same(definition)) {
+                self.all.push(definition.clone());
+            }
+        }
+        self.place.policy = ours.governing(theirs);
         self.overflowing |= other.overflowing;
     }
 
@@ -94,10 +105,4 @@ impl<'p> Plan<'p> {
         self.questions.push(question);
         count
     }
-}
-
-/// Of two limits on the same counters in one call, the one that grants less.
-fn stricter<'p>(one: &'p Policy, other: &'p Policy) -> &'p Policy {
-    let grants = |policy: &Policy| (policy.limit(), policy.quota().count());
-    if grants(other) < grants(one) { other } else { one }
 }

@@ -144,8 +144,8 @@ impl Table {
         }
     }
 
-    /// The bits that stand for a definition in marks, or for one that keeps its states alike. None if there have been too many: states under
-    /// this one are then kept aside.
+    /// The bits that stand for a definition in marks, or for one that keeps its states alike. None if there
+    /// have been too many: states under this one are then kept aside.
     pub(super) fn definition_bits(&self, definition: &Arc<Definition>) -> Option<u64> {
         for (bits, known) in (1..).zip(&self.definitions) {
             if known.get_or_init(|| definition.clone()).keeps_alike(definition) {

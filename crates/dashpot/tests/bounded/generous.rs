@@ -8,7 +8,7 @@ use dashpot::{
     Algorithm, Check, Clock, Cost, Key, KeyOperation, Limiter, ManualClock, MemoryStore, Outcome,
     Policy, Reservation, Timestamp,
 };
-use dashpot_testkit::strategies::{cases, mixed_trace, trace};
+use dashpot_testkit::strategies::{any_window_trace, cases, mixed_trace, trace};
 use dashpot_testkit::trace::{Ask, Operation, Step};
 use dashpot_testkit::{Oracle, Trace};
 use proptest::collection::vec;
@@ -208,6 +208,20 @@ proptest! {
 
     #[test]
     fn a_leaky_bucket((max_keys, trace, rooms) in script(trace(Algorithm::LeakyBucket))) {
+        never_more_generous(max_keys, &trace, &rooms)?;
+    }
+
+    #[test]
+    fn a_token_bucket_of_any_window(
+        (max_keys, trace, rooms) in script(any_window_trace(Algorithm::TokenBucket))
+    ) {
+        never_more_generous(max_keys, &trace, &rooms)?;
+    }
+
+    #[test]
+    fn a_leaky_bucket_of_any_window(
+        (max_keys, trace, rooms) in script(any_window_trace(Algorithm::LeakyBucket))
+    ) {
         never_more_generous(max_keys, &trace, &rooms)?;
     }
 

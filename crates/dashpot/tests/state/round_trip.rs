@@ -15,12 +15,12 @@ use super::scratch::Scratch;
 
 const START: Timestamp = Timestamp::from_secs(1_800_000_123);
 
-fn clock() -> ManualClock {
+pub(super) fn clock() -> ManualClock {
     ManualClock::new(START)
 }
 
 /// One of each kind, and some that need more room than others.
-fn policies() -> Vec<Policy> {
+pub(super) fn policies() -> Vec<Policy> {
     let mut policies: Vec<_> = [Algorithm::TokenBucket, Algorithm::LeakyBucket]
         .into_iter()
         .chain([Algorithm::FixedWindow, Algorithm::SlidingLog, Algorithm::SlidingWindow])
@@ -42,7 +42,7 @@ fn key(number: u64) -> [u8; 8] {
 }
 
 /// Takes something from many keys, at many times, and from each of them twice.
-fn use_up(store: &MemoryStore, clock: &ManualClock, policies: &[Policy], keys: u64) {
+pub(super) fn use_up(store: &MemoryStore, clock: &ManualClock, policies: &[Policy], keys: u64) {
     for number in (0..keys).chain(0..keys) {
         for policy in policies {
             let key = key(number);
@@ -58,7 +58,7 @@ fn use_up(store: &MemoryStore, clock: &ManualClock, policies: &[Policy], keys: u
     }
 }
 
-fn standing<'p>(store: &MemoryStore, policy: &'p Policy, number: u64) -> Decision<'p> {
+pub(super) fn standing<'p>(store: &MemoryStore, policy: &'p Policy, number: u64) -> Decision<'p> {
     store.manage_now(policy, Key::from(&key(number)), KeyOperation::Peek)
 }
 
