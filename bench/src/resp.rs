@@ -25,7 +25,7 @@ struct Subject {
     expected: &'static str,
 }
 
-const ALLOW: [&str; 3] = ["1000000", "1000000", "1"];
+const ALLOW: [&str; 3] = ["15", "1000000", "1"];
 // A burst of 1 is one that throttlecrab does not enforce.
 const DENY: [&str; 3] = ["2", "1", "86400"];
 
@@ -55,7 +55,7 @@ const SUBJECTS: [Subject; 6] = [
         name: "dashpot, one key",
         answers: "allowed",
         run: serve,
-        command: &["CL.THROTTLE", "user", ALLOW[0], ALLOW[1], ALLOW[2]],
+        command: &["CL.THROTTLE", "user", "1000000", "10000000", "1"],
         expected: "*5\r\n:0\r\n",
     },
     Subject {

@@ -5,6 +5,7 @@ mod connection;
 pub(crate) mod envoy;
 mod limits;
 mod listen;
+mod lively;
 mod log;
 mod metrics;
 mod outstanding;

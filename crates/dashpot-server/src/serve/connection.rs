@@ -20,6 +20,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
+use crate::serve::lively::Lively;
 use crate::serve::service::Shared;
 use crate::serve::{api, resp, streams};
 
@@ -46,6 +47,7 @@ const HEAD_MAX: usize = 64 * 1024;
 pub(crate) struct Worker {
     pub(crate) service: Shared,
     pub(crate) number: usize,
+    pub(crate) lively: Lively,
 }
 
 /// What callers speak.

@@ -21,6 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use tracing::warn;
 
 use crate::serve::connection::{self, Protocol, Worker};
+use crate::serve::lively::Lively;
 use crate::serve::service::Shared;
 use crate::serve::tls::Tls;
 
@@ -64,7 +65,8 @@ impl Workers {
         for number in 0..service.answered.len() {
             let (arrivals, arriving) = unbounded_channel();
             let live = Arc::new(AtomicUsize::new(0));
-            let worker = Arc::new(Worker { service: service.clone(), number });
+            let worker =
+                Arc::new(Worker { service: service.clone(), number, lively: Lively::default() });
             let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
             let (counted, told) = (live.clone(), told.clone());
             let work = move || runtime.block_on(keep(worker, arriving, counted, told));
@@ -154,6 +156,8 @@ async fn keep(
     live: Arc<AtomicUsize>,
     stopping: watch::Receiver<bool>,
 ) {
+    let looking = worker.clone();
+    tokio::spawn(async move { looking.lively.look().await });
     while let Some(Arrival { stream, peer, protocol, tls, place }) = arriving.recv().await {
         let leaving = Leaving { live: live.clone(), _place: place };
         let Ok(stream) = TcpStream::from_std(stream) else { continue };

@@ -225,6 +225,7 @@ impl<'w> Conversation<'w> {
     /// Answers the commands that are there, and says where they end.
     fn answer(&mut self, desk: &mut Desk, input: &[u8]) -> usize {
         let began = Instant::now();
+        self.worker.lively.stir();
         self.last_command = began;
         if self.session.is_known() {
             self.known_at = began;
