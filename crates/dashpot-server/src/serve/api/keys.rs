@@ -166,19 +166,6 @@ async fn manage(service: &Shared, call: &Call, wish: Wish) -> Answered {
 fn targets(service: &Shared, rules: &RuleSet, which: Which<'_>) -> Result<Vec<Target>, Wrong> {
     let Which { key, limit, algorithm, queue, undelayed, zone, .. } = which;
     let Which { request, descriptor, rule, id, .. } = which;
-    if rule.as_deref() == Some(THROTTLE) {
-        let others = [
-            ("limit", limit.is_some()),
-            ("algorithm", algorithm.is_some()),
-            ("queue", queue.is_some()),
-            ("undelayed", undelayed.is_some()),
-            ("zone", zone.is_some()),
-            ("request", request.is_some()),
-            ("descriptor", descriptor.is_some()),
-        ];
-        alone(&others, THROTTLE)?;
-        return throttled(key.as_deref(), id.as_deref());
-    }
     let of_limit = [
         ("key", key.is_some()),
         ("limit", limit.is_some()),
@@ -187,6 +174,12 @@ fn targets(service: &Shared, rules: &RuleSet, which: Which<'_>) -> Result<Vec<Ta
         ("undelayed", undelayed.is_some()),
         ("zone", zone.is_some()),
     ];
+    if rule.as_deref() == Some(THROTTLE) {
+        let others = [("request", request.is_some()), ("descriptor", descriptor.is_some())];
+        alone(of_limit.get(1..).unwrap_or_default(), THROTTLE)?;
+        alone(&others, THROTTLE)?;
+        return throttled(key.as_deref(), id.as_deref());
+    }
     if request.is_some() {
         alone(&of_limit, "request")?;
         let others = [("id", id.is_some()), ("descriptor", descriptor.is_some())];
