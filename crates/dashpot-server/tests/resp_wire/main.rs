@@ -15,6 +15,7 @@ mod about;
 mod browsers;
 mod commands;
 mod flags;
+mod found;
 mod hello;
 mod hostile;
 mod limits;
