@@ -163,18 +163,25 @@ impl Terms {
     /// # Errors
     /// If the period is too long, or the name no name.
     pub fn policy(&self, name: &str) -> Result<Policy, Wrong> {
-        let shared = gcd(self.count.get(), self.period.get());
-        let period = Duration::from_secs(self.period.get() / shared);
-        let window = Window::new(period).map_err(|_| Wrong::Period)?;
-        let quota = Quota::new(self.count.get() / shared, window).burst(self.limit());
+        let (count, period) = self.rate();
+        let window = Window::new(Duration::from_secs(period)).map_err(|_| Wrong::Period)?;
+        let quota = Quota::new(count, window).burst(self.limit());
         let policy = Policy::builder(name, quota).any_window().build();
         policy.map_err(|error: PolicyError| Wrong::Unfit(error.to_string().into()))
     }
 
+    /// So many in so many seconds, in lowest terms.
+    fn rate(&self) -> (u64, u64) {
+        let shared = gcd(self.count.get(), self.period.get());
+        (self.count.get() / shared, self.period.get() / shared)
+    }
+
     /// How much longer it takes until all is there than these terms would ever have let it come to.
     fn excess(&self, reset_after: Duration) -> Option<Duration> {
-        let whole = u128::from(self.limit()) * u128::from(self.period.get()) * 1_000_000_000;
-        let whole = whole.div_ceil(self.count.get().into());
+        // A period of no more than a hundred years, or there would have been no policy: so it fits.
+        let (count, period) = self.rate();
+        let whole = u128::from(self.limit()) * u128::from(period) * 1_000_000_000;
+        let whole = whole.div_ceil(count.into());
         let excess = reset_after.as_nanos().checked_sub(whole).filter(|excess| *excess > 0)?;
         Some(Duration::from_nanos(u64::try_from(excess).unwrap_or(u64::MAX)))
     }

@@ -41,6 +41,7 @@ use crate::Exit;
 use connection::Protocol;
 use listen::{Listening, Workers};
 use outstanding::Outstanding;
+use resp::Resp;
 use secret::Secret;
 use service::{Parts, Service, Shared};
 use settings::Failure;
@@ -94,7 +95,9 @@ async fn serve(args: &Args) -> Result<(), Failure> {
         let fix = "choose another with --resp-listen, or do without: --resp-listen off";
         doors.push(bind(address, Protocol::Resp, fix)?);
     }
-    let resp = args.resp(&set)?;
+    // Without the door, nobody says a password.
+    let has_resp = doors.iter().any(|door| door.protocol == Protocol::Resp);
+    let resp = if has_resp { args.resp(&set)? } else { Resp::new(None) };
     let (store, kept) = args.store(&set)?;
     let admin_token = args.admin_token(&set)?;
     let service = Arc::new(Service::new(Parts {

@@ -61,20 +61,3 @@ fn who_has_sent_more_than_was_read_when_it_stops_hears_of_all_that_was_counted()
         scene.connect().ask("CL.THROTTLE all 999999 1 1000000 0").throttle();
     assert_eq!(limit - remaining, answered, "counted, and answered until {ended:?}");
 }
-
-/// Whoever waits as long as it says is let pass; while a key is blocked, nobody is.
-#[test]
-fn who_looks_at_a_blocked_key_hears_how_long_it_is_blocked() {
-    let scene = Scene::start(&[]);
-    let block = r#"{"rule":"(throttle)","key":"b","for":"60s"}"#;
-    assert_eq!(scene.client().post("/v1/keys/block", block).status, 200);
-    let mut wire = scene.connect();
-    for max_burst in [5, 99] {
-        let [limited, _, _, wait, _] =
-            wire.ask(&format!("CL.THROTTLE b {max_burst} 1 1 1")).throttle();
-        assert!(limited == 1 && wait >= 55, "taking, {max_burst}: {wait}");
-        let [limited, _, _, wait, _] =
-            wire.ask(&format!("CL.THROTTLE b {max_burst} 1 1 0")).throttle();
-        assert!(limited == 1 && wait >= 55, "looking, {max_burst}: {limited}, {wait}");
-    }
-}

@@ -161,7 +161,8 @@ impl<'w> Conversation<'w> {
                 continue;
             }
             if self.is_told {
-                self.ending = Some(End::Over);
+                // There may be more, which nobody reads.
+                self.ending = Some(End::Said);
                 continue;
             }
             let mut buffer = ReadBuf::new(&mut desk.input);
@@ -196,9 +197,10 @@ impl<'w> Conversation<'w> {
         if answered > 0 {
             self.half_since = self.last_command;
         }
-        // What is left may be small, and need not take the place of what was large.
         if answered < received.len() {
             received.drain(..answered);
+            // What is left may be small, and need not take the place of what was large.
+            received.shrink_to(received.len() * 2);
             self.received = received;
         }
     }

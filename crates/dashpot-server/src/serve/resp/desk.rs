@@ -1,6 +1,6 @@
 //! What all connections of a thread use in turn, so that a quiet one needs nearly nothing.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 
 use dashpot_resp::{Policies, Reader};
 
@@ -22,22 +22,52 @@ pub(super) struct Desk {
     pub(super) policies: Policies,
 }
 
-thread_local! {
-    static DESK: RefCell<Desk> = RefCell::new(Desk {
-        input: vec![0; ROOM].into(),
-        output: Vec::new(),
-        reader: Reader::default(),
-        policies: Policies::new(THROTTLE),
-    });
+impl Desk {
+    fn new() -> Box<Self> {
+        Box::new(Self {
+            input: vec![0; ROOM].into(),
+            output: Vec::new(),
+            reader: Reader::default(),
+            policies: Policies::new(THROTTLE),
+        })
+    }
 }
 
-/// Lets one connection do something there. Nobody waits at it.
+thread_local! {
+    /// None before the first, and while somebody is there.
+    static DESK: Cell<Option<Box<Desk>>> = const { Cell::new(None) };
+}
+
+/// Lets one connection do something there. Nobody waits at it, and whoever panics leaves nothing behind.
 pub(super) fn at_desk<T>(act: impl FnOnce(&mut Desk) -> T) -> T {
-    DESK.with_borrow_mut(|desk| {
-        let done = act(desk);
-        desk.output.clear();
-        desk.output.shrink_to(KEPT);
-        desk.reader.shrink(KEPT);
-        done
-    })
+    let mut desk = DESK.take().unwrap_or_else(Desk::new);
+    let done = act(&mut desk);
+    desk.output.clear();
+    desk.output.shrink_to(KEPT);
+    desk.reader.shrink(KEPT);
+    DESK.set(Some(desk));
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    #[test]
+    fn who_panics_leaves_nothing_behind() {
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            at_desk(|desk| {
+                desk.input = Box::default();
+                desk.output.extend_from_slice(b"a secret");
+                panic!("on purpose");
+            })
+        }));
+        assert!(panicked.is_err());
+        at_desk(|desk| {
+            assert_eq!(desk.input.len(), ROOM);
+            assert!(desk.output.is_empty());
+        });
+    }
 }
