@@ -48,6 +48,8 @@ pub(crate) fn command(home: &Directory, arguments: &[&str]) -> Command {
         command.args(["--grpc-listen", "127.0.0.1:0"]);
     }
     command.env_clear().current_dir(home.path()).stdin(std::process::Stdio::null());
+    // Many serve at once.
+    command.env("DASHPOT_RESP_LISTEN", "127.0.0.1:0");
     command
 }
 
