@@ -115,7 +115,7 @@ fn work(service: &Service) -> u64 {
 fn files_that_run_out_are_no_end() {
     let home = Directory::new();
     let mut shell = Command::new("sh");
-    let line = "ulimit -n 64; exec \"$0\" serve --listen 127.0.0.1:0";
+    let line = "ulimit -n 64; exec \"$0\" serve --listen 127.0.0.1:0 --grpc-listen 127.0.0.1:0 --resp-listen 127.0.0.1:0";
     shell.args(["-c", line, env!("CARGO_BIN_EXE_dashpot")]).env_clear().current_dir(home.path());
     let mut service = Service::run(shell);
     let mut first = service.client();
