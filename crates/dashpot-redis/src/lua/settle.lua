@@ -55,15 +55,15 @@ local function bucket(key, deed, leaks_from, rate, micros, grains, per_micro)
     tat = tonumber(sub(state, 1, 16))
     beyond, own = string.match(state, ' (%d+) (.*)$')
     beyond = tonumber(beyond)
-    if own ~= rate then
+    if tat < now or (tat == now and beyond == 0) then
+      -- As good as new: nothing of it is left that could have a rate.
+      tat, beyond = now, 0
+    elseif own ~= rate then
       -- It goes on at its own rate, at which as many units take another time. What is given back is never
       -- more than was taken.
       micros, grains = convert(micros, grains, rate, own, deed ~= 'charge')
       per_micro = 1000 * string.match(own, '^(%d+)')
       rate = own
-    end
-    if tat < now then
-      tat, beyond = now, 0
     end
   end
   if deed == 'charge' then
