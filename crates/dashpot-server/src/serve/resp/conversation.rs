@@ -253,7 +253,7 @@ impl<'w> Conversation<'w> {
                 }
                 Ok(length) => at += length,
                 Err(error) => {
-                    Session::refuse(error, self.out(&mut desk.output));
+                    Session::refuse(error, place(&mut self.after, &mut desk.output));
                     let end = if error == ProtocolError::Http {
                         End::Cut("a browser was sent here")
                     } else {
@@ -290,7 +290,7 @@ impl<'w> Conversation<'w> {
         }
         let worker = self.worker;
         let service = &*worker.service;
-        let out = self.after.back_mut().map_or(&mut *output, |after| &mut after.said);
+        let out = place(&mut self.after, output);
         let said = out.len();
         let asked = match self.session.answer(request, service, out) {
             Next::Go => {
@@ -317,7 +317,7 @@ impl<'w> Conversation<'w> {
             self.in_turn = Some(asked.key.as_bytes().into());
             return Ok(0);
         }
-        let out = self.after.back_mut().map_or(output, |after| &mut after.said);
+        let out = place(&mut self.after, output);
         match decide_at_once(service, &asked, policy, out) {
             Some(StatusCode::OK) => counts.allowed += 1,
             Some(StatusCode::TOO_MANY_REQUESTS) => counts.denied += 1,
@@ -337,11 +337,6 @@ impl<'w> Conversation<'w> {
             }
         }
         Ok(length)
-    }
-
-    /// Where to say something: after what is waited for, if there is any.
-    fn out<'o>(&'o mut self, output: &'o mut Vec<u8>) -> &'o mut Vec<u8> {
-        self.after.back_mut().map_or(output, |after| &mut after.said)
     }
 
     /// Takes the answers that have come from a far store.
@@ -467,6 +462,11 @@ impl<'w> Conversation<'w> {
             }
         }
     }
+}
+
+/// Where to say something: after what is waited for, if there is any.
+fn place<'o>(after: &'o mut VecDeque<After>, output: &'o mut Vec<u8>) -> &'o mut Vec<u8> {
+    after.back_mut().map_or(output, |after| &mut after.said)
 }
 
 /// What came of the commands that were answered together.
