@@ -14,6 +14,7 @@ const SECTIONS: [(&str, &str); 10] = [
     ("store", "## `[store]`"),
     ("memory", "## `[memory]`"),
     ("serve", "## `[serve]`"),
+    ("proxy", "## `[proxy]`"),
     ("identity", "## `[identity]`"),
     ("identity.jwt", "`[identity.jwt]`:"),
     ("headers", "## `[headers]`"),
