@@ -49,6 +49,23 @@ fn headers_arrive_as_they_are_and_in_their_order() {
     assert_eq!(told.one("content-length"), "2");
 }
 
+/// What is too much of a caller need not be too much of a backend.
+#[test]
+fn many_headers_arrive() {
+    let scene = Scene::start(&[]);
+    let many: String = (0..150).map(|nth| format!("set-cookie: a{nth}=b\r\n")).collect();
+    let told = scene.told(format!("HTTP/1.1 200 OK\r\n{many}content-length: 0\r\n\r\n"));
+    assert_eq!((told.status(), told.all("set-cookie").len()), (200, 150));
+}
+
+#[test]
+fn a_long_header_arrives() {
+    let scene = Scene::start(&[]);
+    let long = "x".repeat(60_000);
+    let told = scene.told(format!("HTTP/1.1 200 OK\r\nx: {long}\r\ncontent-length: 0\r\n\r\n"));
+    assert_eq!((told.status(), told.one("x").len()), (200, 60_000));
+}
+
 #[test]
 fn a_body_arrives_however_its_end_is_told() {
     let scene = Scene::start(&[]);

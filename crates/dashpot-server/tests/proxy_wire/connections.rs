@@ -173,17 +173,3 @@ fn a_caller_that_says_it_closes_is_let_go() {
     // The backend's connection stays.
     served(&mut scene.connect(), &mut backend, &get("/next"));
 }
-
-/// The other half stays until all is answered.
-#[test]
-fn a_caller_that_has_said_all_is_answered() {
-    let scene = Scene::start(&[]);
-    let mut caller = scene.connect();
-    caller.send(get("/"));
-    let mut backend = scene.accept();
-    backend.request();
-    caller.end();
-    backend.send(FINE);
-    assert_eq!(caller.answer().text(), "fine");
-    caller.expect_end();
-}

@@ -76,7 +76,7 @@ fn of_te_only_trailers_is_passed_on() {
     for (lines, passed) in [
         ("te: trailers\r\n", true),
         ("te: trailers\r\nconnection: te\r\n", true),
-        ("TE: gzip, trailers;q=0.5\r\n", true),
+        ("TE: gzip;q=0.5, Trailers\r\n", true),
         ("te: deflate\r\nte: trailers\r\n", true),
         ("te: gzip\r\n", false),
         ("te:\r\n", false),

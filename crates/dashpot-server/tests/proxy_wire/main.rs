@@ -13,6 +13,7 @@ mod wire;
 
 mod answers;
 mod connections;
+mod early;
 mod expectations;
 mod hop_by_hop;
 mod hosts;

@@ -92,13 +92,15 @@ impl Asked<'_> {
         within(self.runtime, &mut self.answer)
     }
 
-    /// What comes next of the body; nothing at its end.
+    /// What comes next of the body; nothing at its end, which may be told by an empty piece.
     pub(crate) fn piece(&self, body: &mut RecvStream) -> Result<Option<Bytes>, h2::Error> {
-        let piece = within(self.runtime, body.data()).transpose()?;
-        if let Some(piece) = &piece {
+        while let Some(piece) = within(self.runtime, body.data()).transpose()? {
             body.flow_control().release_capacity(piece.len()).unwrap();
+            if !piece.is_empty() {
+                return Ok(Some(piece));
+            }
         }
-        Ok(piece)
+        Ok(None)
     }
 
     #[track_caller]

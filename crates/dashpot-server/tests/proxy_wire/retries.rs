@@ -1,5 +1,7 @@
 //! A request goes to the backend once, unless it is harmless and the connection was an old one.
 
+use std::time::Duration;
+
 use crate::scene::{FINE, Scene, get, with};
 use crate::wire::Wire;
 
@@ -94,6 +96,7 @@ fn once_the_answer_has_begun_it_is_not_sent_again() {
         old.request();
         old.send(begun);
         drop(old);
+        caller.patience(Duration::from_secs(5));
         caller.answer().is_problem(502);
         scene.goes_on();
     }

@@ -150,8 +150,24 @@ fn a_connection_without_a_request_is_kept_so_long() {
     backend.send(FINE);
     assert_eq!(caller.answer().text(), "fine");
     let begun = Instant::now();
+    caller.patience(Duration::from_secs(8));
     caller.expect_end();
     is_due(begun);
+}
+
+/// Before the first byte of a head nobody is late with it.
+#[test]
+fn a_connection_without_a_request_may_be_idle_for_longer_than_a_head_may_take() {
+    let scene = Scene::start(&["--client-timeout", "300ms"]);
+    let mut caller = scene.connect();
+    for _ in 0..2 {
+        thread::sleep(Duration::from_millis(1000));
+        caller.send(get("/"));
+        let mut backend = scene.accept();
+        backend.request();
+        backend.send(OK);
+        assert_eq!(caller.answer().status(), 200);
+    }
 }
 
 #[test]

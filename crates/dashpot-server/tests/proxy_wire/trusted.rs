@@ -85,7 +85,7 @@ fn the_newer_header_gets_one_more_entry() {
 /// An address of version 6 is quoted there.
 #[test]
 fn an_ipv6_proxy_is_added_as_well() {
-    let rules = "[identity]\ntrusted_proxies = ['::1']\n";
+    let rules = "[identity]\ntrusted_proxies = ['::1/128']\n";
     let scene = Scene::with_rules(rules, &["--listen", "[::1]:0"]);
     let lines = "x-forwarded-for: 203.0.113.7\r\nforwarded: for=203.0.113.7\r\n";
     let seen = seen(&scene, lines);

@@ -74,13 +74,10 @@ fn a_concurrency_limit_counts_it_until_it_ends() {
             talk(&mut caller, &mut backend);
             assert!(!is_let_through(&scene));
         }
-        if by_caller {
-            drop(caller);
-            backend.expect_end();
-        } else {
-            drop(backend);
-            caller.expect_end();
-        }
+        let (first, mut second) = if by_caller { (caller, backend) } else { (backend, caller) };
+        drop(first);
+        second.expect_end();
+        drop(second);
         until("the permit", PATIENCE, || is_let_through(&scene).then_some(()));
     }
 }

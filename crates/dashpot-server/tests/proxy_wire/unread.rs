@@ -32,15 +32,15 @@ fn write_until_blocked(stream: &mut TcpStream) -> usize {
     panic!("all was taken, and nobody reads a word of it");
 }
 
-/// Reads so much of it, while the other one goes on.
-fn read_some(wire: &mut Wire, mut writer: Wire, much: usize) {
+/// Reads what was written, and more, while the other one goes on.
+fn read_on(wire: &mut Wire, writer: &mut Wire, written: usize) {
+    let more = 20 * MIB;
     let mut some = Message::default();
-    some.fields.push(("content-length".to_owned(), much.to_string()));
+    some.fields.push(("content-length".to_owned(), (written + more).to_string()));
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            writer.stream.set_write_timeout(Some(Duration::from_secs(5))).unwrap();
-            // As much again as is read, so that there is enough; it may not be taken to its end.
-            let _ = writer.stream.write_all(&vec![b'x'; much]);
+            writer.stream.set_write_timeout(Some(crate::client::PATIENCE)).unwrap();
+            writer.stream.write_all(&vec![b'x'; more]).unwrap();
         });
         wire.body(&mut some).unwrap();
     });
@@ -73,11 +73,11 @@ fn a_caller_that_does_not_read_lets_the_backend_wait() {
     let mut backend = scene.accept();
     backend.request();
     backend.send(format!("HTTP/1.1 200 OK\r\ncontent-length: {MUCH}\r\n\r\n"));
-    write_until_blocked(&mut backend.stream);
+    let written = write_until_blocked(&mut backend.stream);
     has_grown_little(&scene, before);
     // It goes on as soon as somebody reads.
     assert_eq!(caller.head().status(), 200);
-    read_some(&mut caller, backend, 20 * MIB);
+    read_on(&mut caller, &mut backend, written);
     has_grown_little(&scene, before);
 }
 
@@ -88,9 +88,9 @@ fn a_backend_that_does_not_read_lets_the_caller_wait() {
     caller.send(with("POST", "/", &format!("content-length: {MUCH}\r\n"), ""));
     let mut backend = scene.accept();
     backend.head();
-    write_until_blocked(&mut caller.stream);
+    let written = write_until_blocked(&mut caller.stream);
     has_grown_little(&scene, before);
-    read_some(&mut backend, caller, 20 * MIB);
+    read_on(&mut backend, &mut caller, written);
     has_grown_little(&scene, before);
 }
 
@@ -103,10 +103,10 @@ fn a_tunnel_keeps_no_more() {
     backend.request();
     backend.send("HTTP/1.1 101 Go\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n");
     assert_eq!(caller.head().status(), 101);
-    write_until_blocked(&mut backend.stream);
+    let written = write_until_blocked(&mut backend.stream);
     write_until_blocked(&mut caller.stream);
     has_grown_little(&scene, before);
-    read_some(&mut caller, backend, 20 * MIB);
+    read_on(&mut caller, &mut backend, written);
 }
 
 /// Over HTTP/2 it is said how much may come.

@@ -184,7 +184,7 @@ fn what_cannot_be_read_or_written_is_told() {
         (&["--tls-certificate", "key.pem"], "--tls-key"),
         (&["--tls-key", "key.pem"], "--tls-certificate"),
         (&["--access-log", "missing/access.log"], "missing/access.log"),
-        (&["--access-log", "."], "access-log"),
+        (&["--access-log", "."], "directory"),
         (&["--admin-token-file", "missing-token"], "missing-token"),
         (&["--admin-token", ""], "token"),
         (&["--state-file", "."], "directory"),
