@@ -80,7 +80,11 @@ async fn forward(
     if !is_empty {
         return Ok(Response::from_parts(head, ResponseBody::Coming(Box::new(answer))));
     }
-    poll_fn(|context| Poll::Ready(answer.give_back(context))).await;
+    poll_fn(|context| {
+        answer.give_back(context);
+        Poll::Ready(())
+    })
+    .await;
     Ok(Response::from_parts(head, ResponseBody::Whole(None)))
 }
 

@@ -94,6 +94,7 @@ impl Link {
 /// Connections that nobody uses now, of one thread.
 #[derive(Default)]
 pub(crate) struct Pool {
+    #[expect(clippy::vec_box, reason = "they are long, and go in and out all the time")]
     idle: Mutex<Vec<Box<Link>>>,
 }
 
