@@ -100,6 +100,12 @@ fn once_the_answer_has_begun_it_is_not_sent_again() {
         caller.answer().is_problem(502);
         scene.goes_on();
     }
+}
+
+/// By then the caller has heard of it, too.
+#[test]
+fn an_answer_that_breaks_off_is_not_asked_for_again() {
+    let scene = Scene::start(&["--threads", "1"]);
     let (mut caller, mut old) = kept(&scene);
     caller.send(get("/begun"));
     old.request();

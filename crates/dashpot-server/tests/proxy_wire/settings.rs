@@ -5,7 +5,6 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
 
 use crate::client::PATIENCE;
 use crate::scene::{FINE, OK, Scene, command, get, listener, post};
@@ -101,8 +100,7 @@ fn the_file_is_enough() {
     let scene = Scene::run(home, listener(), command);
     let mut caller = scene.connect();
     serves(&mut caller, &backend);
-    caller.patience(Duration::from_secs(8));
-    caller.expect_end();
+    scene.connect().expect_end();
     let mut caller = scene.connect();
     caller.send(post("/", "longer than that"));
     caller.answer().is_problem(413);
@@ -119,8 +117,7 @@ fn variables_are_enough() {
     let scene = Scene::run(home, listener(), command);
     let mut caller = scene.connect();
     serves(&mut caller, &backend);
-    caller.patience(Duration::from_secs(8));
-    caller.expect_end();
+    scene.connect().expect_end();
     let mut caller = scene.connect();
     caller.send(post("/", "longer than that"));
     caller.answer().is_problem(413);

@@ -40,13 +40,19 @@ fn trailers_of_an_answer_reach_the_caller() {
 
 /// To say before what will come after is a courtesy.
 #[test]
-fn trailers_need_not_be_announced() {
+fn trailers_of_a_request_need_not_be_announced() {
+    let scene = Scene::start(&[]);
+    let seen = scene.seen(chunked("") + "3\r\nabc\r\n0\r\nx-sum: 6\r\n\r\n");
+    assert_eq!(all(&seen.trailers, "x-sum"), ["6"], "{seen:?}");
+}
+
+#[test]
+fn trailers_of_an_answer_need_not_be_announced() {
     let scene = Scene::start(&[]);
     let mut caller = scene.connect();
-    caller.send(chunked("te: trailers\r\n") + "3\r\nabc\r\n0\r\nx-sum: 6\r\n\r\n");
+    caller.send(with("GET", "/", "te: trailers\r\n", ""));
     let mut backend = scene.accept();
-    let seen = backend.request();
-    assert_eq!(all(&seen.trailers, "x-sum"), ["6"], "{seen:?}");
+    backend.request();
     backend.send(format!("{ANSWER}\r\n3\r\nabc\r\n0\r\nx-sum: 7\r\n\r\n"));
     let answer = caller.answer();
     assert_eq!(all(&answer.trailers, "x-sum"), ["7"], "{answer:?}");
