@@ -15,6 +15,7 @@ mod nested;
 mod permits;
 mod priorities;
 mod proxies;
+mod queue_model;
 mod queues;
 mod readers;
 mod redis;
