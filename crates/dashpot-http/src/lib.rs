@@ -69,6 +69,7 @@ mod future;
 pub mod headers;
 mod judgement;
 mod layer;
+mod line;
 mod request_body;
 mod response_body;
 mod retry_after;
@@ -83,7 +84,8 @@ pub use address::{
 pub use any_body::AnyBody;
 pub use descriptor::{HttpDescriptor, Peer};
 pub use future::ResponseFuture;
-pub use layer::RateLimitLayer;
+pub use judgement::InFlight;
+pub use layer::{RateLimitLayer, RateLimitLayerBuilder};
 pub use retry_after::RetryAfter;
 pub use service::RateLimit;
 pub use settle::Used;
