@@ -22,6 +22,7 @@ mod redis;
 mod refusals;
 mod responses;
 mod rollout;
+mod settled_bytes;
 mod settling;
 mod slow_bodies;
 mod spoofing;

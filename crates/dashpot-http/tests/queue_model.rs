@@ -128,9 +128,8 @@ async fn play(line: Line, events: Vec<(u64, Event)>) -> Result<(), TestCaseError
                     let request = Request::get(format!("/{number}"));
                     let request = request.header("x-line", name.to_string());
                     let future = service.clone().oneshot(request.body(Body::empty()).unwrap());
-                    tasks.push(tokio::spawn(async move {
-                        future.await.unwrap().status().as_u16()
-                    }));
+                    tasks
+                        .push(tokio::spawn(async move { future.await.unwrap().status().as_u16() }));
                 }
                 Event::HangsUp(nth) => {
                     let count: usize = lines.values().map(|model| model.waiting.len()).sum();
@@ -178,29 +177,109 @@ fn run(line: Line, events: Vec<(u64, Event)>) -> Result<(), TestCaseError> {
 
 /// Comings and goings, often at the same moment, and often faster than they are served.
 fn events(costs: std::ops::RangeInclusive<u64>) -> impl Strategy<Value = Vec<(u64, Event)>> {
-    let pause = prop_oneof![3 => Just(0_u64), 3 => 1..INTERVAL, 1 => Just(INTERVAL), 1 => 0..200_u64];
+    let pause =
+        prop_oneof![3 => Just(0_u64), 3 => 1..INTERVAL, 1 => Just(INTERVAL), 1 => 0..200_u64];
     let comes = (0..2_u8, costs).prop_map(|(line, cost)| Event::Comes { line, cost });
     let event = prop_oneof![3 => comes, 2 => (0..20_usize).prop_map(Event::HangsUp)];
     prop::collection::vec((pause, event), 1..40)
 }
 
-fn line() -> impl Strategy<Value = Line> {
-    (1..12_u64).prop_flat_map(|places| {
+/// With room for this cost at least: rules that could never be met are refused.
+fn line(cost: u64) -> impl Strategy<Value = Line> {
+    (cost..12).prop_flat_map(|places| {
         (Just(places), prop_oneof![2 => Just(0), 1 => 0..=places])
             .prop_map(|(places, undelayed)| Line { places, undelayed })
     })
 }
 
+/// More of them, if there is time.
+fn config() -> ProptestConfig {
+    let cases = if std::env::var_os("DASHPOT_FULL").is_some() { 2000 } else { 64 };
+    ProptestConfig { cases, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
-    fn requests_that_cost_the_same(line in line(), events in events(1..=1)) {
+    fn requests_that_cost_the_same(line in line(1), events in events(1..=1)) {
         run(line, events)?;
     }
 
     #[test]
-    fn requests_that_cost_more_or_less(line in line(), events in events(1..=4)) {
+    fn requests_that_cost_more_or_less(line in line(3), events in events(1..=4)) {
         run(line, events)?;
+    }
+}
+
+/// Each keeps a place in every line that is meant, closes up in each of them, and leaves when the last of them lets it.
+#[tokio::test(start_paused = true)]
+async fn who_stands_in_two_lines_closes_up_in_both() {
+    let queue = |name: &str, limit: &str, more: &str| {
+        format!(
+            "[[rule]]\nname = '{name}'\nlimits = ['{limit}']\nalgorithm = 'leaky-bucket'\n\
+             queue = 9\n{more}\n"
+        )
+    };
+    let text = queue("fast", "25/s", "") + &queue("slow", "10/s", "match = { path = '/both/*' }");
+    let (served, (store, clock), start) =
+        (Arc::new(Mutex::new(Vec::new())), store(), Instant::now());
+    let notes = served.clone();
+    let inner = service_fn(move |request: Request<Body>| {
+        let path = request.uri().path().to_owned();
+        notes.lock().unwrap().push((path, start.elapsed().as_millis() as u64));
+        async { Ok::<_, Infallible>(Response::new(Body::empty())) }
+    });
+    let service = limit(rules(&text), store).layer(inner);
+    let come = |path: &str| {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        tokio::spawn(service.clone().oneshot(request))
+    };
+    let mut tasks = Vec::new();
+    for path in ["/both/0", "/both/1", "/both/2", "/both/3", "/fast/4"] {
+        tasks.push(come(path));
+        settle().await;
+    }
+    for now in 0..700 {
+        match now {
+            10 => tasks[2].abort(),
+            20 => tasks.push(come("/both/5")),
+            _ => {}
+        }
+        settle().await;
+        pass(&clock).await;
+    }
+    let expected =
+        [("/both/0", 0), ("/both/1", 100), ("/fast/4", 120), ("/both/3", 200), ("/both/5", 300)];
+    let expected = expected.map(|(path, at)| (path.to_owned(), at));
+    assert_eq!(*served.lock().unwrap(), expected);
+}
+
+/// Who waits is not forgotten when the rules are read again.
+#[tokio::test(start_paused = true)]
+async fn who_waits_is_served_after_rules_were_replaced() {
+    let (served, (store, clock)) = (Arc::new(Mutex::new(0)), store());
+    let live = LiveRules::new(rules(&text(&Line { places: 9, undelayed: 0 }, 1)));
+    let count = served.clone();
+    let inner = service_fn(move |_: Request<Body>| {
+        *count.lock().unwrap() += 1;
+        async { Ok::<_, Infallible>(Response::new(Body::empty())) }
+    });
+    let service = limit(live.clone(), store).layer(inner);
+    let come = || tokio::spawn(service.clone().oneshot(Request::new(Body::empty())));
+    let mut tasks: Vec<_> = (0..4).map(|_| come()).collect();
+    settle().await;
+    live.replace(rules("[[rule]]\nname = 'other'\nlimits = ['100/s']"));
+    tasks.push(come());
+    settle().await;
+    assert_eq!(*served.lock().unwrap(), 2, "one by the old rules, one by the new");
+    live.replace(rules(&text(&Line { places: 5, undelayed: 0 }, 1)));
+    tasks.push(come());
+    for _ in 0..INTERVAL * 4 {
+        pass(&clock).await;
+    }
+    assert_eq!(*served.lock().unwrap(), 6);
+    for task in tasks {
+        assert_eq!(task.await.unwrap().unwrap().status(), 200);
     }
 }
