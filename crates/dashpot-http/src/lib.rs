@@ -79,7 +79,7 @@ mod text;
 mod wait;
 
 pub use address::{
-    AddressEvidence, AddressText, ClientAddress, address_text, client_address, mask,
+    AddressEvidence, AddressText, ClientAddress, address_text, client_address, is_trusted, mask,
 };
 pub use any_body::AnyBody;
 pub use descriptor::{HttpDescriptor, Peer};

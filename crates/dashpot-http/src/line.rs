@@ -92,7 +92,8 @@ impl Lines {
                 known.is_some_and(|known| known > ends)
             };
             let line_now = self.lines.entry(line.clone()).or_default();
-            let index = line_now.iter().rposition(|known| !behind(known)).map_or(0, |last| last + 1);
+            let index =
+                line_now.iter().rposition(|known| !behind(known)).map_or(0, |last| last + 1);
             line_now.insert(index, number);
             places.push(Place { line, departs, ends, nanos: span(&check), taken });
         }
@@ -180,7 +181,8 @@ impl Lines {
 /// How long a check's place in a queue is. Rounded down, so that nobody goes too early.
 fn span(check: &Check<'_, '_>) -> u64 {
     let Some(rate) = check.policy.rate() else { return 0 };
-    let nanos = u128::from(rate.nanos) * u128::from(check.cost.units()) / u128::from(rate.units.max(1));
+    let nanos =
+        u128::from(rate.nanos) * u128::from(check.cost.units()) / u128::from(rate.units.max(1));
     u64::try_from(nanos).unwrap_or(u64::MAX)
 }
 
