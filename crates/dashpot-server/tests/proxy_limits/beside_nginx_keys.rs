@@ -114,7 +114,7 @@ fn some_are_not_limited() {
 fn through_proxies_that_are_trusted() {
     let real = "set_real_ip_from 127.0.0.1;\nset_real_ip_from 10.0.0.0/8;\n\
                 real_ip_header X-Forwarded-For;\nreal_ip_recursive on;\n";
-    let rules = "[identity]\ntrusted_proxies = ['127.0.0.1', '10.0.0.0/8']\n".to_owned()
+    let rules = "[identity]\ntrusted_proxies = ['127.0.0.1/32', '10.0.0.0/8']\n".to_owned()
         + &rule("by = ['ip']");
     let asks = [
         (1, "/", "x-forwarded-for: 203.0.113.7"),

@@ -126,23 +126,30 @@ fn a_gigabyte_is_written_as_one() {
 
 /// What is charged is what the caller got, when nothing more is on its way.
 #[test]
-fn an_answer_that_is_broken_off_costs_what_was_sent() {
+fn an_answer_that_the_caller_breaks_off_costs_what_was_sent() {
     let backend = Backend::answering(by_path);
     let proxy = Proxy::by(&backend, MILLION);
-    // By the backend.
-    let mut caller = proxy.caller();
-    caller.send(get("/broken/40000"));
-    assert_eq!(caller.head().unwrap().status, 200);
-    assert_eq!(caller.exactly(40_000).unwrap().len(), 40_000);
-    assert!(caller.is_closed(), "it is seen that it is not whole");
-    await_left(&proxy, 960_000, "broken off by the backend");
-    // By the caller.
     let mut caller = proxy.caller();
     caller.send(get("/stuck/60000"));
     assert_eq!(caller.head().unwrap().status, 200);
     assert_eq!(caller.exactly(60_000).unwrap().len(), 60_000);
     drop(caller);
-    await_left(&proxy, 900_000, "broken off by the caller");
+    await_left(&proxy, 940_000, "broken off by the caller");
+}
+
+/// The caller gets what came before, and pays for that.
+#[test]
+fn an_answer_that_the_backend_breaks_off_costs_what_was_sent() {
+    let backend = Backend::answering(by_path);
+    let proxy = Proxy::by(&backend, MILLION);
+    for nth in 1..=5 {
+        let mut caller = proxy.caller();
+        caller.send(get("/broken/40000"));
+        assert_eq!(caller.head().unwrap().status, 200);
+        assert_eq!(caller.exactly(40_000).unwrap().len(), 40_000);
+        assert!(caller.is_closed(), "it is seen that it is not whole");
+        await_left(&proxy, 1_000_000 - nth * 40_000, "broken off by the backend");
+    }
 }
 
 /// Whoever stops to read and goes has not got what the backend has.

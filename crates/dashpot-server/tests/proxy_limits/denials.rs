@@ -13,7 +13,9 @@ fn both(before: &str, rule: &str) -> (Answer, Answer) {
     let text = format!("{before}\n[[rule]]\nname = 'r'\nlimits = ['1/h']\n{rule}\n");
     let proxy = Proxy::by(&backend, &text);
     let mut caller = proxy.caller();
-    let told = (caller.get("/"), caller.get("/"));
+    // A script of another origin asks, so that it is told what it may read.
+    let mut ask = || caller.ask("GET", "/", &["origin: https://a.example"], "");
+    let told = (ask(), ask());
     assert_eq!((told.0.status, backend.count()), (200, 1), "{told:?}");
     told
 }
@@ -81,8 +83,14 @@ fn the_styles_of_headers() {
 fn scripts_of_other_origins_may_read_them_unless_it_is_said() {
     let (allowed, denied) = both("", "");
     for answer in [allowed, denied] {
-        let exposed = answer.header("access-control-expose-headers").unwrap().to_lowercase();
-        assert!(exposed.contains("ratelimit"), "{answer:?}");
+        let head = answer.head.to_lowercase();
+        let exposed: Vec<_> = head
+            .lines()
+            .filter(|line| line.starts_with("access-control-expose-headers:"))
+            .collect();
+        for name in ["ratelimit-policy", "retry-after"] {
+            assert!(exposed.iter().any(|line| line.contains(name)), "{name}: {answer:?}");
+        }
     }
     let (allowed, denied) = both("[headers]\nexpose = false", "");
     for answer in [allowed, denied] {
@@ -123,6 +131,20 @@ fn who_sends_a_body_is_told_too() {
     );
     assert_eq!(caller.answer().status, 429);
     assert_eq!(backend.count(), 1);
+}
+
+/// Several requests sent in one go are answered in their order.
+#[test]
+fn denials_come_in_their_turn() {
+    let backend = Backend::start();
+    let rules = "[[rule]]\nname = 'r'\nmatch = { path = '/few' }\nlimits = ['1/h']\n";
+    let proxy = Proxy::by(&backend, rules);
+    let mut caller = proxy.caller();
+    let paths = ["/few", "/few", "/other", "/few", "/other"];
+    caller.send(paths.map(crate::caller::get).concat());
+    let statuses: Vec<_> = paths.iter().map(|_| caller.answer().status).collect();
+    assert_eq!(statuses, [200, 429, 200, 429, 200]);
+    assert_eq!(backend.paths(), ["/few", "/other", "/other"]);
 }
 
 #[test]

@@ -80,3 +80,27 @@ fn a_form_is_looked_into_as_well() {
     assert_eq!(statuses, [200, 200, 429]);
     assert_eq!(backend.seen()[0].body, b"email=a%40example.com&x=1");
 }
+
+/// Who asks whether it may send is asked to, since nothing is known before.
+#[test]
+fn who_asks_whether_it_may_send_a_body_that_is_looked_into_is_answered() {
+    let backend = Backend::start();
+    let proxy = Proxy::by(&backend, BY_EMAIL);
+    let body = r#"{"email":"a@example.com"}"#;
+    let head = format!(
+        "POST /login HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         expect: 100-continue\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut statuses = Vec::new();
+    for _ in 0..3 {
+        let mut caller = proxy.caller();
+        caller.stream.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+        caller.send(&head);
+        let first = caller.head().expect("an answer, and no silence");
+        assert_eq!(first.status, 100);
+        caller.send(body);
+        statuses.push(caller.answer().status);
+    }
+    assert_eq!(statuses, [200, 200, 429]);
+}

@@ -50,8 +50,9 @@ fn nobody_is_trusted_if_nobody_is_named() {
 fn strangers_are_not_trusted_if_somebody_else_is() {
     let backend = Backend::start();
     for header in ["x-forwarded-for", "forwarded", "x-client-ip"] {
-        let identity =
-            format!("[identity]\ntrusted_proxies = ['127.0.0.1']\nclient_ip_header = '{header}'\n");
+        let identity = format!(
+            "[identity]\ntrusted_proxies = ['127.0.0.1/32']\nclient_ip_header = '{header}'\n"
+        );
         let proxy = Proxy::by(&backend, &(identity + EACH));
         assert_none_helps(&proxy, &backend, 2);
     }
@@ -68,7 +69,7 @@ fn one_line_is_no_more_credulous() {
 #[test]
 fn a_trusted_proxy_is_believed_of_whom_it_saw() {
     let backend = Backend::start();
-    let identity = "[identity]\ntrusted_proxies = ['127.0.0.1', '10.0.0.0/8']\n";
+    let identity = "[identity]\ntrusted_proxies = ['127.0.0.1/32', '10.0.0.0/8']\n";
     let proxy = Proxy::by(&backend, &(identity.to_owned() + EACH));
     let ask = |told: &str| {
         let line = format!("x-forwarded-for: {told}");
@@ -91,7 +92,7 @@ fn a_trusted_proxy_is_believed_of_whom_it_saw() {
 #[test]
 fn an_address_of_one_network_of_ipv6_is_one_caller() {
     let backend = Backend::start();
-    let identity = "[identity]\ntrusted_proxies = ['127.0.0.1']\n";
+    let identity = "[identity]\ntrusted_proxies = ['127.0.0.1/32']\n";
     let proxy = Proxy::by(&backend, &(identity.to_owned() + EACH));
     let mut passed = 0;
     for nth in 0..10 {
@@ -101,4 +102,20 @@ fn an_address_of_one_network_of_ipv6_is_one_caller() {
     assert_eq!(passed, 3);
     let line = "x-forwarded-for: 2001:db8:0:2::1";
     assert_eq!(proxy.caller().ask("GET", "/", &[line], "").status, 200);
+}
+
+/// With so many proxies in front, the last entries are theirs, whoever connects.
+#[test]
+fn so_many_hops_are_counted_from_the_end() {
+    let backend = Backend::start();
+    let proxy = Proxy::by(&backend, &format!("[identity]\nhops = 1\n{EACH}"));
+    let ask = |told: &str| {
+        let line = format!("x-forwarded-for: {told}");
+        proxy.caller().ask("GET", "/", &[&line], "").status
+    };
+    for nth in 0..5 {
+        let status = ask(&format!("9.9.9.{nth}, 203.0.113.7"));
+        assert_eq!(status, if nth < 3 { 200 } else { 429 }, "{nth}");
+    }
+    assert_eq!(ask("203.0.113.7, 203.0.113.8"), 200);
 }

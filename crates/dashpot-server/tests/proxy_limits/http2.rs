@@ -7,6 +7,7 @@ use dashpot_testkit::process::until;
 use h2::Reason;
 use h2::client::{ResponseFuture, SendRequest};
 use http::Request;
+use http::response::Parts;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
@@ -21,7 +22,7 @@ const RULES: &str =
     "[[rule]]\nname = 'q'\nlimits = ['2/s']\nalgorithm = 'leaky-bucket'\nqueue = 5\n";
 
 /// A connection by prior knowledge, driven by a thread of its runtime.
-struct Connection {
+pub(crate) struct Connection {
     runtime: Runtime,
     requests: SendRequest<Bytes>,
 }
@@ -29,7 +30,7 @@ struct Connection {
 type Stream = (ResponseFuture, h2::SendStream<Bytes>);
 
 impl Connection {
-    fn to(proxy: &Proxy) -> Self {
+    pub(crate) fn to(proxy: &Proxy) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let requests = runtime.block_on(async {
             let stream = TcpStream::connect(proxy.address).await.unwrap();
@@ -49,6 +50,18 @@ impl Connection {
         })
     }
 
+    /// Sends a head and some of a body that goes on.
+    fn send_some(&mut self, path: &str) -> Stream {
+        let request = Request::post(format!("http://localhost{path}")).body(()).unwrap();
+        let requests = self.requests.clone();
+        self.runtime.block_on(async {
+            let mut ready = requests.ready().await.unwrap();
+            let (answer, mut stream) = ready.send_request(request, false).unwrap();
+            stream.send_data(Bytes::from_static(b"some of it"), false).unwrap();
+            (answer, stream)
+        })
+    }
+
     /// One behind the other: the first leaves at once.
     fn wait_in_line(&mut self, proxy: &Proxy, backend: &Backend, count: usize) -> Vec<Stream> {
         let mut streams = Vec::new();
@@ -62,6 +75,23 @@ impl Connection {
     fn status(&self, stream: Stream) -> u16 {
         let answer = self.runtime.block_on(async { timeout(PATIENCE, stream.0).await });
         answer.expect("an answer in time").unwrap().status().as_u16()
+    }
+
+    /// Sends this and says what came: its head, and the bytes of its body.
+    pub(crate) fn ask(&mut self, request: Request<()>) -> (Parts, Vec<u8>) {
+        let requests = self.requests.clone();
+        let asking = async {
+            let (answer, _) = requests.ready().await.unwrap().send_request(request, true).unwrap();
+            let (head, mut stream) = answer.await.unwrap().into_parts();
+            let mut body = Vec::new();
+            while let Some(some) = stream.data().await {
+                let some = some.unwrap();
+                stream.flow_control().release_capacity(some.len()).unwrap();
+                body.extend_from_slice(&some);
+            }
+            (head, body)
+        };
+        self.runtime.block_on(async { timeout(PATIENCE, asking).await.expect("an answer in time") })
     }
 }
 
@@ -103,6 +133,26 @@ fn a_stream_that_is_reset_leaves_the_line() {
         assert_eq!(connection.status(stream), 200);
     }
     assert_eq!(backend.paths(), ["/0", "/2", "/4", "/new"]);
+    assert_paced(&backend.seen(), sent, HALF, 0);
+}
+
+#[test]
+fn a_stream_that_is_reset_within_its_body_leaves_the_line() {
+    let backend = Backend::start();
+    let proxy = Proxy::by(&backend, RULES);
+    let mut connection = Connection::to(&proxy);
+    let sent = Instant::now();
+    let first = connection.send("/first");
+    backend.await_count(1);
+    let (_, mut stream) = connection.send_some("/leaver");
+    proxy.await_queued(1);
+    let last = connection.send("/last");
+    proxy.await_queued(2);
+    stream.send_reset(Reason::CANCEL);
+    proxy.await_queued(1);
+    assert!(sent.elapsed() < HALF, "it is noticed too late: {:?}", sent.elapsed());
+    assert_eq!((connection.status(first), connection.status(last)), (200, 200));
+    assert_eq!(backend.paths(), ["/first", "/last"]);
     assert_paced(&backend.seen(), sent, HALF, 0);
 }
 

@@ -129,7 +129,6 @@ fn a_backend_that_breaks_off() {
     let backend = Backend::answering(|seen, stream| {
         match seen.path() {
             "/nonsense" => stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")?,
-            "/half" => stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf")?,
             _ => {}
         }
         Err(std::io::ErrorKind::ConnectionAborted.into())
@@ -140,9 +139,7 @@ fn a_backend_that_breaks_off() {
     assert_eq!(failures(&proxy, "broken"), 1.0);
     assert_eq!(proxy.caller().ask("POST", "/nonsense", &[], "once").status, 502);
     assert_eq!(failures(&proxy, "broken"), 2.0);
-    assert!(proxy.caller().try_answer_to(&crate::caller::get("/half")).is_err());
-    proxy.await_metric("dashpot_upstream_failures_total{reason=\"broken\"}", 3.0);
-    assert_eq!(backend.count(), 3);
+    assert_eq!(backend.count(), 2);
 }
 
 /// A connection that was kept turns out to be closed: once more, over a new one.

@@ -72,6 +72,31 @@ fn by_route_and_no_other_way_of_writing_it_leads_around() {
 }
 
 #[test]
+fn by_host_and_no_other_way_of_naming_it_leads_around() {
+    let backend = Backend::start();
+    let host = "match = { host = 'a.example', path = '/p' }\nlimits = ['1/day']";
+    let proxy = Proxy::by(&backend, &rule("host", host));
+    let ask = |head: &str| proxy.caller().try_answer_to(head).unwrap().status;
+    assert_eq!(ask("GET /p HTTP/1.1\r\nhost: a.example\r\n\r\n"), 200);
+    for around in [
+        "GET /p HTTP/1.1\r\nhost: a.example\r\n\r\n",
+        "GET /p HTTP/1.1\r\nHost: A.Example\r\n\r\n",
+        "GET /p HTTP/1.1\r\nhost: a.example:8080\r\n\r\n",
+        "GET http://a.example/p HTTP/1.1\r\nhost: a.example\r\n\r\n",
+        "GET http://a.example/p HTTP/1.1\r\nhost: b.example\r\n\r\n",
+        "GET HTTP://A.example:80/p HTTP/1.1\r\nhost: b.example\r\n\r\n",
+        "GET /p HTTP/1.0\r\nhost: a.example\r\n\r\n",
+        "GET /p HTTP/1.1\r\nhost: a.example\r\nx-forwarded-host: b.example\r\n\r\n",
+    ] {
+        let status = ask(around);
+        assert!([400, 429].contains(&status), "{status} for {around:?}");
+    }
+    assert_eq!(ask("GET /p HTTP/1.1\r\nhost: b.example\r\n\r\n"), 200);
+    assert_eq!(ask("GET http://b.example/p HTTP/1.1\r\nhost: a.example\r\n\r\n"), 200);
+    assert_eq!(backend.seen()[2].header("host"), Some("b.example"));
+}
+
+#[test]
 fn a_path_reaches_the_backend_as_it_was_written() {
     let backend = Backend::start();
     let proxy = Proxy::by(&backend, &rule("all", "limits = ['100/day']"));

@@ -134,3 +134,46 @@ fn those_who_wait_in_one_process_close_up_on_redis() {
     assert_eq!(backend.paths(), ["/0", "/2", "/3"]);
     assert_paced(&backend.seen(), sent, Duration::from_millis(500), 0);
 }
+
+/// One that hangs is waited for, but no longer than was said, and not again and again.
+#[test]
+fn a_redis_that_hangs_holds_nobody_up_for_long() {
+    let redis = RedisServer::start();
+    let backend = Backend::start();
+    let rules = store(&redis).replace("5s", "200ms")
+        + "[[rule]]\nname = 'all'\nlimits = ['1000/day']\non_store_error = 'allow'\n";
+    let proxy = Proxy::by(&backend, &rules);
+    await_up(&proxy, &redis, true);
+    redis.hang();
+    let begun = Instant::now();
+    assert_eq!(proxy.statuses("/", &[], 30), [200; 30]);
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    redis.resume();
+    await_up(&proxy, &redis, true);
+}
+
+#[test]
+fn two_proxies_share_permits() {
+    let redis = RedisServer::start();
+    let backend = Backend::answering(|seen, stream| {
+        if seen.path() == "/" {
+            return std::io::Write::write_all(stream, &crate::backend::answer("200 OK", "ok"));
+        }
+        let _ = std::io::Read::read(stream, &mut [0]);
+        Err(std::io::ErrorKind::ConnectionAborted.into())
+    });
+    let rules = store(&redis) + "[[rule]]\nname = 'two'\nlimits = ['2 concurrent']\n";
+    let proxies = [Proxy::by(&backend, &rules), Proxy::by(&backend, &rules)];
+    for proxy in &proxies {
+        await_up(proxy, &redis, true);
+    }
+    let held = [send(&proxies[0], "/held"), send(&proxies[1], "/held")];
+    backend.await_count(2);
+    assert_eq!([proxies[0].get("/").status, proxies[1].get("/").status], [429, 429]);
+    drop(held);
+    for proxy in &proxies {
+        until("the permits to be given back", SOON, || {
+            (proxy.get("/").status == 200).then_some(())
+        });
+    }
+}

@@ -6,7 +6,7 @@ use crate::proxy::Proxy;
 /// 127.0.0.1 is a proxy that is trusted; others say what they like.
 const TIERS: &str = r#"
 [identity]
-trusted_proxies = ["127.0.0.1"]
+trusted_proxies = ["127.0.0.1/32"]
 user = "header:x-user-id"
 tier = "header:x-tier"
 default_tier = "free"
