@@ -16,6 +16,8 @@ mod permits;
 mod priorities;
 mod proxies;
 mod queue_model;
+mod queue_pairs;
+mod queue_settling;
 mod queues;
 mod readers;
 mod redis;

@@ -38,7 +38,7 @@ fn lines_are_left_out_and_counted() {
     // From here on, nobody reads.
     let (own, admin): (SocketAddr, SocketAddr) = (own.unwrap(), admin.unwrap());
     let (mut caller, begun) = (Caller::to(own), Instant::now());
-    let (path, mut asked) = (format!("/{}", "p".repeat(4000)), 0_u64);
+    let (path, mut asked) = (format!("/{}", "p".repeat(30_000)), 0_u64);
     let dropped = "dashpot_access_log_dropped_total";
     while metric(admin, dropped) < 50 {
         for _ in 0..200 {
