@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -150,11 +150,8 @@ fn write(out: Box<dyn Write + Send>, waiting: &Receiver<Vec<u8>>) {
     while let Ok(line) = waiting.recv() {
         // Nobody may be there to read it.
         let _ = out.write_all(&line);
-        loop {
-            match waiting.try_recv() {
-                Ok(line) => drop(out.write_all(&line)),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
-            }
+        while let Ok(line) = waiting.try_recv() {
+            let _ = out.write_all(&line);
         }
         let _ = out.flush();
     }
