@@ -37,7 +37,7 @@ impl http_body::Body for Frames {
             self.left -= 1;
             return Poll::Ready(Some(Ok(Frame::data(vec![b'x'; self.size].into()))));
         }
-        match std::mem::replace(&mut self.end, "") {
+        match std::mem::take(&mut self.end) {
             "trailers" => Poll::Ready(Some(Ok(Frame::trailers(HeaderMap::new())))),
             "failure" => Poll::Ready(Some(Err(std::io::Error::other("broken")))),
             "never" => Poll::Pending,
