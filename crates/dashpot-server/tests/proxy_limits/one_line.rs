@@ -1,8 +1,13 @@
 //! One line is enough: `dashpot proxy --upstream U --limit 5/min --by ip`.
 
 use std::io::Write;
+use std::net::SocketAddr;
+
+use dashpot_testkit::on_all_threads;
 
 use crate::backend::{Backend, answer};
+use crate::caller::Caller;
+use crate::home::Home;
 use crate::proxy::Proxy;
 
 #[test]
@@ -87,6 +92,32 @@ fn the_first_fact_that_is_there_counts() {
     assert_eq!(ask(1, &["x-tenant: a"]), 200);
     assert_eq!(ask(2, &["x-tenant: a"]), 429, "wherever it comes from");
     assert_eq!([ask(1, &[]), ask(2, &[]), ask(1, &[]), ask(2, &[])], [200, 200, 429, 429]);
+}
+
+#[test]
+fn it_holds_to_the_unit_however_many_ask_at_once() {
+    let backend = Backend::start();
+    let proxy = Proxy::start(&backend, &["--limit", "123/day", "--threads", "4"]);
+    let passed = on_all_threads(8, |_| {
+        let statuses = proxy.statuses("/", &[], 30);
+        statuses.iter().filter(|status| **status == 200).count()
+    });
+    assert_eq!(passed.iter().sum::<usize>(), 123);
+    assert_eq!(backend.count(), 123);
+}
+
+/// Where it listens for both, who comes by IPv4 is no network of IPv6.
+#[test]
+fn callers_by_ipv4_are_told_apart_on_a_socket_for_both() {
+    let backend = Backend::start();
+    let url = backend.url();
+    let flags = ["proxy", "--upstream", &url, "--limit", "1/day", "--listen", "[::]:0"];
+    let flags = [&flags[..], &["--admin-listen", "127.0.0.1:0"]].concat();
+    let proxy = Proxy::run(Home::new(), &flags, |_| {});
+    let address = SocketAddr::from(([127, 0, 0, 1], proxy.address.port()));
+    let ask = |last: u8| Caller::from(last, address).get("/").status;
+    assert_eq!([ask(1), ask(1), ask(2), ask(2)], [200, 429, 200, 429]);
+    assert_eq!(backend.seen()[1].header("x-real-ip"), Some("127.0.0.2"));
 }
 
 #[test]
