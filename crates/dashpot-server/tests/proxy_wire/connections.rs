@@ -173,3 +173,23 @@ fn a_caller_that_says_it_closes_is_let_go() {
     // The backend's connection stays.
     served(&mut scene.connect(), &mut backend, &get("/next"));
 }
+
+/// Who closes its side has hung up, and the backend gets to know.
+#[test]
+fn a_caller_that_hangs_up_is_not_waited_for() {
+    let scene = Scene::start(&["--threads", "1"]);
+    for half in [true, false] {
+        let mut caller = scene.connect();
+        caller.send(post("/", "a body"));
+        let mut backend = scene.accept();
+        backend.request();
+        if half {
+            caller.end();
+            backend.expect_end();
+        } else {
+            drop(caller);
+            backend.expect_end();
+        }
+        scene.goes_on();
+    }
+}

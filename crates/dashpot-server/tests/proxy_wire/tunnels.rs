@@ -39,6 +39,21 @@ fn one_of_them_has_to_speak() {
     }
 }
 
+/// A caller that has closed its half, or is gone, does not hold it open.
+#[test]
+fn a_backend_that_does_not_close_is_waited_for_so_long() {
+    let scene = Scene::with_rules(RULES, &["--client-timeout", "500ms"]);
+    let (mut caller, mut backend) = tunnel(&scene);
+    let begun = Instant::now();
+    caller.end();
+    caller.patience(Duration::from_secs(8));
+    caller.expect_end();
+    let took = begun.elapsed();
+    assert!(took > Duration::from_millis(430), "cut off after {took:?}");
+    backend.expect_end();
+    until("the permit", PATIENCE, || is_let_through(&scene).then_some(()));
+}
+
 /// The other limits of time are about requests.
 #[test]
 fn only_its_own_timeout_ends_it() {
