@@ -25,9 +25,6 @@ use crate::proxy::stream::{Noted, Terse};
 /// How long a connection is kept that nobody uses. Some servers close them after little more.
 const KEPT: Duration = Duration::from_secs(15);
 
-/// How long after it was used a connection is taken for open.
-const FRESH: Duration = Duration::from_millis(100);
-
 /// How many are kept by each thread.
 const KEPT_MOST: usize = 256;
 
@@ -137,14 +134,10 @@ impl Pool {
     pub(crate) fn take(&self) -> Option<Box<Link>> {
         loop {
             let mut link = self.idle.lock().pop()?;
-            let unused = link.since.elapsed();
-            // One that was just used is mostly open; if it is not, that is seen when it is driven.
-            if unused < FRESH {
-                return Some(link);
-            }
             let mut context = Context::from_waker(Waker::noop());
+            // Something may have come that nobody asked for, and would be taken for the next answer.
             link.drive(&mut context);
-            if unused < KEPT && link.is_ready(&mut context) {
+            if link.since.elapsed() < KEPT && link.is_ready(&mut context) {
                 return Some(link);
             }
         }
