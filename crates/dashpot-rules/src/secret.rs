@@ -24,16 +24,21 @@ pub(crate) fn shown(is_secret: bool, value: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
         return value;
     }
     // Half of the hash is enough to tell values apart, and too little to guess one by.
-    let mut text = hexadecimal(&value);
-    text.truncate(32);
-    text.insert_str(0, HASHED);
+    let mut text = String::with_capacity(HASHED.len() + 32);
+    text.push_str(HASHED);
+    text.extend(digits(&value).take(32));
     Cow::Owned(text.into_bytes())
 }
 
 /// The SHA-256 of a value, as people write it.
 pub(crate) fn hexadecimal(value: &[u8]) -> String {
+    digits(value).collect()
+}
+
+fn digits(value: &[u8]) -> impl Iterator<Item = char> {
     const DIGITS: [char; 16] =
         ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
     let digit = |nibble: u8| DIGITS.get(usize::from(nibble & 15)).copied().unwrap_or('0');
-    Sha256::digest(value).iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
+    let hash: [u8; 32] = Sha256::digest(value).into();
+    hash.into_iter().flat_map(move |byte| [digit(byte >> 4), digit(byte)])
 }
