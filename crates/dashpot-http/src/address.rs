@@ -67,7 +67,7 @@ pub(crate) fn address_by<'a>(
 
 /// Whether the peer's word about others counts.
 #[must_use]
-pub(crate) fn is_trusted(trust: &Trust, peer: Option<IpAddr>) -> bool {
+pub fn is_trusted(trust: &Trust, peer: Option<IpAddr>) -> bool {
     let Some(peer) = peer else { return false };
     match trust {
         Trust::Nobody => false,

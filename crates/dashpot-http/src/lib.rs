@@ -69,6 +69,7 @@ mod future;
 pub mod headers;
 mod judgement;
 mod layer;
+mod line;
 mod request_body;
 mod response_body;
 mod retry_after;
@@ -78,12 +79,13 @@ mod text;
 mod wait;
 
 pub use address::{
-    AddressEvidence, AddressText, ClientAddress, address_text, client_address, mask,
+    AddressEvidence, AddressText, ClientAddress, address_text, client_address, is_trusted, mask,
 };
 pub use any_body::AnyBody;
 pub use descriptor::{HttpDescriptor, Peer};
 pub use future::ResponseFuture;
-pub use layer::RateLimitLayer;
+pub use judgement::InFlight;
+pub use layer::{RateLimitLayer, RateLimitLayerBuilder};
 pub use retry_after::RetryAfter;
 pub use service::RateLimit;
 pub use settle::Used;

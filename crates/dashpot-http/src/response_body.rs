@@ -7,8 +7,11 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-/// Something that is let go of by dropping it.
-pub(crate) type Guard = Box<dyn Send + Sync>;
+/// What is kept until a response was sent, and let go of by dropping it.
+pub(crate) trait Held: Send + Sync {
+    /// So many bytes more of the body were sent.
+    fn sent(&self, _: usize) {}
+}
 
 pin_project! {
     /// The body of a response, and what is let go of when it ends, fails or is dropped, whichever
@@ -20,13 +23,13 @@ pin_project! {
         #[pin]
         body: B,
         // The last field, so that it goes last when both are dropped.
-        guard: Option<Guard>,
+        held: Vec<Box<dyn Held>>,
     }
 }
 
 impl<B> ResponseBody<B> {
-    pub(crate) const fn new(body: B, guard: Guard) -> Self {
-        Self { body, guard: Some(guard) }
+    pub(crate) const fn new(body: B, held: Vec<Box<dyn Held>>) -> Self {
+        Self { body, held }
     }
 }
 
@@ -43,9 +46,14 @@ where
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let mut this = self.project();
         let frame = ready!(this.body.as_mut().poll_frame(cx));
+        if let Some(Ok(frame)) = &frame
+            && let Some(data) = frame.data_ref()
+        {
+            this.held.iter().for_each(|held| held.sent(data.len()));
+        }
         // Servers do not ask again once a body says that this was its last frame.
         if !matches!(frame, Some(Ok(_))) || this.body.is_end_stream() {
-            *this.guard = None;
+            this.held.clear();
         }
         Poll::Ready(frame)
     }
@@ -67,6 +75,8 @@ mod tests {
 
     use super::*;
 
+    impl Held for Arc<()> {}
+
     type Frames = Vec<Result<Frame<Bytes>, &'static str>>;
 
     /// A body of these frames that never knows that it is at its end.
@@ -86,7 +96,7 @@ mod tests {
 
     fn guarded<B>(body: B) -> (ResponseBody<B>, Arc<()>) {
         let held = Arc::new(());
-        (ResponseBody::new(body, Box::new(Arc::clone(&held))), held)
+        (ResponseBody::new(body, vec![Box::new(Arc::clone(&held))]), held)
     }
 
     fn is_held(held: &Arc<()>) -> bool {

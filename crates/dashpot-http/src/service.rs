@@ -1,17 +1,20 @@
 //! The service: a request runs downhill, once.
 
+use std::future::{Future, poll_fn};
 use std::mem;
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use dashpot::{Cost, MemoryStore, Store};
-use dashpot_rules::Ruling;
+use dashpot_rules::{Plan, Ruling};
 use http::{Request, Response};
 use tower_service::Service;
 
 use crate::judgement::{Judgement, Sequel, made};
 use crate::layer::Shared;
+use crate::line::{Lines, Turn};
 use crate::request_body::RequestBody;
 use crate::settle::settle;
 use crate::{AnyBody, HttpDescriptor, ResponseFuture};
@@ -61,7 +64,7 @@ where
     fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
         match self.shared.judge_at_once(&request) {
             Some(Judgement::Refuse(response)) => ResponseFuture::refused(response),
-            Some(Judgement::Serve(sequel)) if sequel.delay.is_zero() => {
+            Some(Judgement::Serve(sequel)) if !sequel.has_to_wait() => {
                 ResponseFuture::serving(self.inner.call(request), sequel)
             }
             Some(Judgement::Serve(sequel)) => {
@@ -100,10 +103,40 @@ impl<St: Store + 'static> Shared<St> {
         }
         let plan = selection.plan(&descriptor);
         let mut ruling = Ruling::default();
+        // Held until who has to wait stands in line: nobody comes in between.
+        let mut lines = plan.has_queue().then(|| self.lines.lock());
         if !plan.decide_at_once(&self.store, &self.local, &mut ruling) {
             return None;
         }
-        Some(Judgement::of(&mut ruling, &rules, request.headers(), self))
+        let turn = lines.as_deref_mut().and_then(|lines| self.stand(lines, &plan, &ruling));
+        drop(lines);
+        self.tell(&plan, &ruling);
+        Some(Judgement::of(&mut ruling, &rules, request.headers(), self, turn))
+    }
+
+    /// Stands in line, if there is something to wait for.
+    fn stand<'r>(
+        self: &Arc<Self>,
+        lines: &mut Lines,
+        plan: &Plan<'r>,
+        ruling: &Ruling<'r>,
+    ) -> Option<Turn<St>> {
+        let decision = ruling.decision()?;
+        let queued = plan.queued(ruling);
+        let queued = queued.filter_map(|(check, status)| {
+            check.reservation(decision).map(|taken| (check, status, taken))
+        });
+        let number = lines.join(decision.at(), queued)?;
+        Some(Turn::new(number, self.clone()))
+    }
+
+    /// Tells who wants to know whom a limit was reached by.
+    fn tell(&self, plan: &Plan<'_>, ruling: &Ruling<'_>) {
+        if let Some(hear) = &self.on_denied
+            && ruling.refusal().is_some()
+        {
+            plan.denied(ruling).for_each(|(rule, key)| hear(rule, key));
+        }
     }
 
     /// Identify, plan, decide, describe. Gives the request back, whole.
@@ -119,7 +152,9 @@ impl<St: Store + 'static> Shared<St> {
             let early = selection.without_body().plan(&HttpDescriptor::new(&rules, &request, None));
             let given_back = |taken| settle(self, taken, false, Cost::PEEK);
             if let Some(mut ruling) = early.refuse_early(&self.store, given_back).await {
-                return (Judgement::of(&mut ruling, &rules, request.headers(), self), request);
+                self.tell(&early, &ruling);
+                let judgement = Judgement::of(&mut ruling, &rules, request.headers(), self, None);
+                return (judgement, request);
             }
             let (parts, body) = request.into_parts();
             let mut body = RequestBody::new(body);
@@ -127,9 +162,17 @@ impl<St: Store + 'static> Shared<St> {
             request = Request::from_parts(parts, B::hold(body));
         }
         let plan = selection.plan(&HttpDescriptor::new(&rules, &request, peeked.as_ref()));
-        let mut ruling = plan.enforce(&self.store, &self.local).await;
+        let mut enforcing = pin!(plan.enforce(&self.store, &self.local));
+        let (mut ruling, turn) = poll_fn(|context| {
+            let mut lines = plan.has_queue().then(|| self.lines.lock());
+            let ruling = ready!(enforcing.as_mut().poll(context));
+            let turn = lines.as_deref_mut().and_then(|lines| self.stand(lines, &plan, &ruling));
+            Poll::Ready((ruling, turn))
+        })
+        .await;
+        self.tell(&plan, &ruling);
         // First, so that permits are given back if nobody waits for the rest.
-        let mut judgement = Judgement::of(&mut ruling, &rules, request.headers(), self);
+        let mut judgement = Judgement::of(&mut ruling, &rules, request.headers(), self, turn);
         let charge = |pending| {
             if let Judgement::Serve(sequel) = &mut judgement {
                 sequel.charge(vec![pending], self);
@@ -144,15 +187,13 @@ impl<St: Store + 'static> Shared<St> {
 async fn serve<S, St, ReqBody, ResBody>(
     mut inner: S,
     request: Request<ReqBody>,
-    sequel: Sequel<St>,
+    mut sequel: Sequel<St>,
 ) -> Result<Response<ResBody>, S::Error>
 where
     S: Service<Request<ReqBody>, Response = Response<ResBody>>,
     St: Store + 'static,
     ResBody: AnyBody,
 {
-    if !sequel.delay.is_zero() {
-        tokio::time::sleep(sequel.delay).await;
-    }
+    sequel.wait().await;
     Ok(sequel.finish(inner.call(request).await?))
 }

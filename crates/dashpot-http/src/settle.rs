@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Waker};
 
 use dashpot::{Cost, Reservation, Store, StoreError};
@@ -10,7 +11,7 @@ use dashpot_rules::{Pending, Settle};
 use http::Response;
 
 use crate::layer::Shared;
-use crate::response_body::Guard;
+use crate::response_body::Held;
 
 /// What a request really cost: for a service that would rather say it in its response's extensions
 /// than in a header. Counts for rules with `settle`.
@@ -51,7 +52,7 @@ impl<St: Store + 'static> Charges<St> {
     }
 
     /// Settles what the response says, and keeps what is held until it was sent.
-    pub(crate) fn settle<B>(self, response: &Response<B>) -> Option<Guard> {
+    pub(crate) fn settle<B>(self, response: &Response<B>, held: &mut Vec<Box<dyn Held>>) {
         for Charge { reservation, settle: how, local } in self.pending {
             let used = match how {
                 Settle::ChargeOn(statuses) => {
@@ -59,6 +60,11 @@ impl<St: Store + 'static> Charges<St> {
                     if counts { None } else { Some(Cost::PEEK) }
                 }
                 Settle::Header(name) => used(response, &name).map(Cost::new),
+                Settle::Bytes => {
+                    let (shared, sent) = (self.shared.clone(), AtomicU64::new(0));
+                    held.push(Box::new(Bytes { taken: Some((reservation, local)), shared, sent }));
+                    continue;
+                }
                 _ => None,
             };
             // What nobody says anything about stays charged.
@@ -66,7 +72,31 @@ impl<St: Store + 'static> Charges<St> {
                 settle(&self.shared, reservation, local, used);
             }
         }
-        self.permits.map(|permits| Box::new(permits) as Guard)
+        if let Some(permits) = self.permits {
+            held.push(Box::new(permits));
+        }
+    }
+}
+
+/// What is charged by the bytes that were sent, when this is dropped.
+struct Bytes<St: Store + 'static> {
+    taken: Option<(Reservation, bool)>,
+    shared: Arc<Shared<St>>,
+    sent: AtomicU64,
+}
+
+impl<St: Store + 'static> Held for Bytes<St> {
+    fn sent(&self, bytes: usize) {
+        self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+impl<St: Store + 'static> Drop for Bytes<St> {
+    fn drop(&mut self) {
+        if let Some((reservation, local)) = self.taken.take() {
+            let used = Cost::new(self.sent.load(Ordering::Relaxed));
+            settle(&self.shared, reservation, local, used);
+        }
     }
 }
 
@@ -88,6 +118,8 @@ struct Permits<St: Store + 'static> {
     held: Vec<(Reservation, bool)>,
     shared: Arc<Shared<St>>,
 }
+
+impl<St: Store + 'static> Held for Permits<St> {}
 
 impl<St: Store + 'static> Drop for Permits<St> {
     fn drop(&mut self) {

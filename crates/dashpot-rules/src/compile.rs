@@ -12,8 +12,8 @@ use limits::Names;
 
 use crate::advice::advise;
 use crate::config::{
-    Config, HeaderText, HeadersSection, MatchSection, MemorySection, PrioritySection, ServeSection,
-    StoreSection,
+    Config, HeaderText, HeadersSection, MatchSection, MemorySection, PrioritySection, ProxySection,
+    ServeSection, StoreSection,
 };
 use crate::live::Seen;
 use crate::matching::{Condition, Index, Methods, Wanted};
@@ -22,7 +22,7 @@ use crate::read::{List, Map};
 use crate::rule::Priority;
 use crate::set::{MemorySettings, RuleSet, ServeSettings, StoreSettings};
 use crate::source::{Source, Span, Written};
-use crate::{Fact, Headers, ParseFactError};
+use crate::{AccessLog, Fact, Headers, ParseFactError, ProxySettings};
 
 /// What is known while compiling.
 pub(crate) struct Compiler<'c> {
@@ -90,6 +90,7 @@ impl Compiler<'_> {
             store,
             memory: self.memory(config.memory.as_ref()),
             serve: self.serve(config.serve.as_ref()),
+            proxy: self.proxy(config.proxy.as_ref()),
             advice: Vec::new(),
             files: Vec::new(),
         };
@@ -159,20 +160,49 @@ impl Compiler<'_> {
     fn serve(&mut self, section: Option<&Written<ServeSection>>) -> ServeSettings {
         let mut settings = ServeSettings::default();
         let Some(Written { value: section, .. }) = section else { return settings };
-        settings.listen = section.listen.as_ref().map(|listen| listen.value);
-        settings.grpc_listen = section.grpc_listen.as_ref().map(|listen| listen.value);
-        settings.resp_listen = section.resp_listen.as_ref().map(|listen| listen.value);
+        settings.listen = value(&section.listen);
+        settings.grpc_listen = value(&section.grpc_listen);
+        settings.resp_listen = value(&section.resp_listen);
         let path = |file: &Option<Written<String>>| Some(self.path(&file.as_ref()?.value));
         settings.tls_certificate = path(&section.tls_certificate);
         settings.tls_key = path(&section.tls_key);
         settings.resp_password_file = path(&section.resp_password_file);
         settings.admin_token_file = path(&section.admin_token_file);
-        match (&section.tls_certificate, &section.tls_key) {
+        self.pair(section.tls_certificate.as_ref(), section.tls_key.as_ref());
+        settings
+    }
+
+    fn proxy(&mut self, section: Option<&Written<ProxySection>>) -> ProxySettings {
+        let Some(Written { value: section, .. }) = section else { return ProxySettings::default() };
+        self.pair(section.tls_certificate.as_ref(), section.tls_key.as_ref());
+        let path = |file: &Option<Written<String>>| Some(self.path(&file.as_ref()?.value));
+        let log = section.access_log.as_ref().map(|log| match &log.value {
+            AccessLog::File(file) => AccessLog::File(self.directory.join(file)),
+            other => other.clone(),
+        });
+        ProxySettings {
+            listen: value(&section.listen),
+            upstream: value(&section.upstream),
+            admin_listen: value(&section.admin_listen),
+            tls_certificate: path(&section.tls_certificate),
+            tls_key: path(&section.tls_key),
+            connect_timeout: value(&section.connect_timeout),
+            response_timeout: value(&section.response_timeout),
+            client_timeout: value(&section.client_timeout),
+            idle_timeout: value(&section.idle_timeout),
+            tunnel_timeout: value(&section.tunnel_timeout),
+            max_body: value(&section.max_body),
+            access_log: log,
+        }
+    }
+
+    /// A certificate and its key go together.
+    fn pair(&mut self, certificate: Option<&Written<String>>, key: Option<&Written<String>>) {
+        match (certificate, key) {
             (Some(one), None) => self.error(&one.span, "a certificate needs its `tls_key`"),
             (None, Some(one)) => self.error(&one.span, "a key needs its `tls_certificate`"),
             _ => {}
         }
-        settings
     }
 
     fn headers(&mut self, section: Option<&Written<HeadersSection>>) -> Headers {
@@ -342,6 +372,10 @@ pub(crate) fn list<T>(list: Option<&Written<List<T>>>) -> &[Written<T>] {
 
 fn values<T: Clone>(written: Option<&Written<List<T>>>) -> Vec<T> {
     list(written).iter().map(|item| item.value.clone()).collect()
+}
+
+fn value<T: Clone>(written: &Option<Written<T>>) -> Option<T> {
+    written.as_ref().map(|written| written.value.clone())
 }
 
 fn set<T: Clone>(setting: &mut T, written: Option<&Written<T>>) {

@@ -19,7 +19,10 @@ use crate::problem::Problems;
 use crate::read::{List, Map, Mistake, Read, Reader, Tables, read_file, section, texts, words};
 use crate::source::{Source, Span, Written};
 use crate::weight::Weight;
-use crate::{Absent, Fact, HeaderStyle, Listen, OnStoreError};
+use crate::{
+    Absent, AccessLog, Fact, HeaderStyle, Listen, MaxBody, OnStoreError, ParseFactError,
+    ParseProxyError, Upstream,
+};
 
 section! {
     /// A rule file of dashpot: which limits apply to a request, and by what it is counted.
@@ -30,6 +33,8 @@ section! {
         memory: MemorySection,
         /// How `dashpot serve` listens.
         serve: ServeSection,
+        /// How `dashpot proxy` listens and forwards.
+        proxy: ProxySection,
         /// How a request becomes facts, and whom to believe.
         identity: IdentitySection,
         /// How a decision is told to the caller.
@@ -80,6 +85,34 @@ section! {
         tls_key: String,
         /// The file with the token that administrators show.
         admin_token_file: String,
+    }
+
+    /// How `dashpot proxy` listens and forwards. Its flags say otherwise if they are given.
+    ProxySection requires [] {
+        /// Where to listen, as in `127.0.0.1:8000`.
+        listen: SocketAddr,
+        /// The backend, as in `http://127.0.0.1:3000`.
+        upstream: Upstream,
+        /// Where the API is served, as in `127.0.0.1:8090`; `off` does without.
+        admin_listen: Listen,
+        /// The file with the certificate and those it is signed by (PEM): then HTTPS is served.
+        tls_certificate: String,
+        /// The file with the certificate's private key (PEM).
+        tls_key: String,
+        /// How long the backend may take to accept a connection.
+        connect_timeout: Duration,
+        /// How long the backend may take to begin its answer, and to go on with it.
+        response_timeout: Duration,
+        /// How long a caller may take for the head of a request, to go on with its body, and to go on reading the answer.
+        client_timeout: Duration,
+        /// How long a caller's connection may be without a request.
+        idle_timeout: Duration,
+        /// How long an upgraded connection may be silent.
+        tunnel_timeout: Duration,
+        /// The longest body of a request, in bytes, or `unlimited`.
+        max_body: MaxBody,
+        /// Where requests are noted: a file, `-` for the standard output, or `off`.
+        access_log: AccessLog,
     }
 
     /// How a request becomes facts, and whom to believe. Nobody, unless told otherwise.
@@ -166,8 +199,8 @@ section! {
         zone: Zone,
         /// What a request costs.
         cost: u64,
-        /// The response header that says what a request really cost, as in `header:x-tokens-used`. Until then `cost` is reserved.
-        settle: Fact,
+        /// The response header that says what a request really cost, as in `header:x-tokens-used`, or `bytes` for those of the response's body. Until then `cost` is reserved.
+        settle: SettleText,
         /// The response statuses that count. All others are given back.
         charge_on: List<u64>,
         /// Count, but never deny.
@@ -250,6 +283,9 @@ texts! {
     Alternatives, "a fact, as in \"ip\"", "ip", "api_key | user | ip", "json:email";
     SocketAddr, "an address and a port, as in \"127.0.0.1:8080\"", "127.0.0.1:8080", "[::1]:8080";
     Listen, "an address and a port, or \"off\"", "127.0.0.1:8081", "[::1]:8081", "off";
+    Upstream, "the URL of a backend, as in \"http://127.0.0.1:3000\"", "http://127.0.0.1:3000";
+    AccessLog, "a file, \"-\" or \"off\"", "-", "off", "access.log";
+    SettleText, "a response header, as in \"header:x-tokens-used\", or \"bytes\"", "header:x-tokens-used", "bytes";
     IpNet, "a network, as in \"10.0.0.0/8\"", "10.0.0.0/8", "2001:db8::/32";
     Zone, "a time zone, as in \"Europe/Berlin\"", "UTC", "Europe/Berlin";
     NameText, "a name", "api", "login-ip";
@@ -257,6 +293,15 @@ texts! {
     MethodName, "a method, as in \"POST\"", "GET", "POST";
     PathPattern, "a path, as in \"/api/*\"", "/login", "/users/{id}", "/api/*";
     HostPattern, "a host, as in \"example.com\"", "example.com", "*.example.com";
+}
+
+/// By what a cost is settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SettleText {
+    /// The bytes of the response's body.
+    Bytes,
+    /// A fact; only response headers will do.
+    Fact(Fact),
 }
 
 /// The name of a rule or a priority: letters, digits, `.`, `_` and `-`. It becomes part of headers,
@@ -274,6 +319,35 @@ pub(crate) struct Wrong(pub(crate) String);
 impl Mistake for Wrong {
     fn tell(&self, _: &str, span: &Span, reader: &mut Reader<'_>) {
         reader.problems.error(span, self.0.clone());
+    }
+}
+
+impl FromStr for SettleText {
+    type Err = ParseFactError;
+
+    fn from_str(text: &str) -> Result<Self, ParseFactError> {
+        if text == "bytes" { Ok(Self::Bytes) } else { text.parse().map(Self::Fact) }
+    }
+}
+
+impl Mistake for ParseProxyError {
+    fn tell(&self, _: &str, span: &Span, reader: &mut Reader<'_>) {
+        reader.problems.error(span, self.message.clone()).hint(self.hint.clone());
+    }
+}
+
+impl Read for MaxBody {
+    fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
+        let Some(text) = value.get_ref().as_str() else {
+            return u64::read(value, reader).map(Self::Bytes);
+        };
+        let parsed = text.parse();
+        let wrong = |error: ParseProxyError| error.tell(text, &reader.place(value), reader);
+        parsed.map_err(wrong).ok()
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [u64::schema(), { "const": "unlimited" }] })
     }
 }
 
@@ -372,6 +446,7 @@ impl Config {
             once.set(&mut whole.store, part.store, "[store]");
             once.set(&mut whole.memory, part.memory, "[memory]");
             once.set(&mut whole.serve, part.serve, "[serve]");
+            once.set(&mut whole.proxy, part.proxy, "[proxy]");
             once.set(&mut whole.identity, part.identity, "[identity]");
             once.set(&mut whole.headers, part.headers, "[headers]");
             once.set(&mut whole.allow, part.allow, "[allow]");

@@ -44,6 +44,7 @@ pub fn diff(before: &RuleSet, after: &RuleSet) -> Vec<String> {
     section("[store]", before.store != after.store);
     section("[memory]", before.memory != after.memory);
     section("[serve]", before.serve != after.serve);
+    section("[proxy]", before.proxy != after.proxy);
     let identity = |set: &RuleSet| (set.identity.clone(), set.tokens.clone());
     section("[identity]", identity(before) != identity(after));
     section("[headers]", before.headers != after.headers);

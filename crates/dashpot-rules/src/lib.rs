@@ -56,6 +56,7 @@ mod matching;
 mod nearest;
 mod plan;
 mod problem;
+mod proxy;
 mod read;
 mod rule;
 mod schema;
@@ -78,6 +79,7 @@ pub use identity::{Identity, KeyHolder, Keys, Trust};
 pub use live::{LiveRules, Reload};
 pub use plan::{Asked, Pending, Plan, Refusal, Ruling};
 pub use problem::{Problem, RuleErrors, Severity};
+pub use proxy::{AccessLog, MaxBody, ParseProxyError, ProxySettings, Upstream};
 pub use rule::{Absent, OnStoreError, Rule, Settle};
 pub use schema::schema;
 pub use set::{

@@ -133,6 +133,25 @@ impl<'r> Plan<'r> {
         decided.map(|(ask, _)| (ask.rule, self.key(ask)))
     }
 
+    /// Whether some of what is asked has a queue, in which requests wait for their turn.
+    #[must_use]
+    pub fn has_queue(&self) -> bool {
+        let enforced = self.asks.iter().filter(|ask| ask.enforced);
+        { enforced }.any(|ask| ask.policies.iter().any(|policy| policy.queue().is_some()))
+    }
+
+    /// In which queues a request that passed is to wait, and how long. Not in those of a store that stood in.
+    pub fn queued<'p>(
+        &'p self,
+        ruling: &'p Ruling<'r>,
+    ) -> impl Iterator<Item = (Check<'r, 'p>, &'p PolicyStatus<'r>)> {
+        let passed = { ruling.decision.as_ref() }
+            .filter(|decision| decision.is_allowed() && !ruling.is_failed);
+        let statuses = passed.map_or(&[][..], Decision::statuses);
+        let asked = self.checks().zip(statuses);
+        asked.filter(|(check, status)| check.policy.queue().is_some() && !status.delay().is_zero())
+    }
+
     /// The key a rule counts by.
     pub(crate) fn key(&self, ask: &Ask<'r>) -> Key<'_> {
         Key::new(self.keys.as_key().as_bytes().get(ask.key.clone()).unwrap_or_default())

@@ -45,6 +45,8 @@ pub enum Settle {
     Never,
     /// When the response says what it cost in this header.
     Header(String),
+    /// When the response was sent: by the bytes of its body.
+    Bytes,
     /// When the response has one of these statuses it stays charged, else it is given back.
     ChargeOn(Vec<u16>),
     /// When the response was sent: a permit.

@@ -15,6 +15,7 @@ use crate::live::Seen;
 use crate::matching::{Index, normal, unresolved};
 use crate::plan::Plan;
 use crate::problem::{Problem, RuleErrors};
+use crate::proxy::ProxySettings;
 use crate::rule::{OnStoreError, Priority, Rule};
 use crate::token::Tokens;
 use crate::weight::Weight;
@@ -51,6 +52,7 @@ pub struct RuleSet {
     pub(crate) store: StoreSettings,
     pub(crate) memory: MemorySettings,
     pub(crate) serve: ServeSettings,
+    pub(crate) proxy: ProxySettings,
     pub(crate) advice: Vec<Problem>,
     /// The files it was read from, key files included.
     pub(crate) files: Vec<Seen>,
@@ -201,6 +203,12 @@ impl RuleSet {
     #[must_use]
     pub const fn serve(&self) -> &ServeSettings {
         &self.serve
+    }
+
+    /// How the gateway listens and forwards.
+    #[must_use]
+    pub const fn proxy(&self) -> &ProxySettings {
+        &self.proxy
     }
 
     /// What is probably not meant as it is written.

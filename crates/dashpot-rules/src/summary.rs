@@ -131,6 +131,7 @@ impl Rule {
             match &self.settle {
                 Settle::Never => "at once".to_owned(),
                 Settle::Header(name) => format!("by the response's {name}"),
+                Settle::Bytes => "by the bytes of the response".to_owned(),
                 Settle::ChargeOn(statuses) => {
                     let statuses: Vec<_> = statuses.iter().map(ToString::to_string).collect();
                     format!("charged only on {}", statuses.join(" or "))

@@ -10,10 +10,11 @@ use serde_json::Value;
 const REFERENCE: &str = include_str!("../../../docs/rules.md");
 
 /// The section of the page each table of the file is explained in.
-const SECTIONS: [(&str, &str); 10] = [
+const SECTIONS: [(&str, &str); 11] = [
     ("store", "## `[store]`"),
     ("memory", "## `[memory]`"),
     ("serve", "## `[serve]`"),
+    ("proxy", "## `[proxy]`"),
     ("identity", "## `[identity]`"),
     ("identity.jwt", "`[identity.jwt]`:"),
     ("headers", "## `[headers]`"),

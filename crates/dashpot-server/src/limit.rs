@@ -242,7 +242,7 @@ pub(crate) fn unreachable(error: &dyn std::error::Error) -> Exit {
 }
 
 /// Reads a limit; if it is wrong, shows where.
-fn quota(text: &str) -> Result<Quota, String> {
+pub(crate) fn quota(text: &str) -> Result<Quota, String> {
     text.parse().map_err(|wrong: dashpot::ParseQuotaError| {
         let excerpt = wrong.excerpt().replace('\n', "\n  ");
         format!("{wrong}\n\n  {excerpt}")

@@ -14,6 +14,7 @@ mod answer;
 mod check;
 mod key;
 mod limit;
+mod proxy;
 mod rules;
 mod seconds;
 mod serve;
@@ -41,6 +42,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Args),
+    Proxy(Box<proxy::Args>),
     Check(check::Args),
     Key(key::Args),
     Rules(rules::Args),
@@ -69,6 +71,7 @@ enum Exit {
 fn main() -> ExitCode {
     let exit = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
+        Command::Proxy(args) => proxy::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Rules(args) => rules::run(&args),

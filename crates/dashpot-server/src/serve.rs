@@ -1,36 +1,41 @@
 //! `dashpot serve`: the decision service.
 
 pub(crate) mod api;
-mod connection;
+pub(crate) mod common;
+pub(crate) mod connection;
 pub(crate) mod envoy;
+mod greet;
 mod limits;
 mod listen;
 mod lively;
-mod log;
-mod metrics;
+pub(crate) mod log;
+pub(crate) mod metrics;
 mod outstanding;
 mod question;
 mod received;
 mod reservation;
-mod resp;
+pub(crate) mod resp;
 mod scarcest;
 mod secret;
 mod service;
 mod settings;
-mod store;
+pub(crate) mod store;
 mod streams;
 mod text;
-mod tls;
+pub(crate) mod tls;
 mod top;
-mod wrong;
+pub(crate) mod wrong;
 
+use std::future::Future;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use dashpot_rules::Listen;
+use dashpot::Key;
+use dashpot_rules::{Listen, LiveRules, LoadError, Reload, Rule, Watch};
 use tokio::net::TcpSocket;
 use tokio::runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -38,14 +43,16 @@ use tokio::time::{interval, sleep};
 use tracing::{error, info, warn};
 
 use crate::Exit;
+use crate::proxy::{self, Gateway};
+use common::{Common, Failure};
 use connection::Protocol;
+use envoy::LiveLimits;
+use greet::greet;
 use listen::{Listening, Workers};
 use outstanding::Outstanding;
 use resp::Resp;
 use secret::Secret;
 use service::{Parts, Service, Shared};
-use settings::Failure;
-use store::AnyStore;
 use tls::Tls;
 
 pub(crate) use settings::Args;
@@ -54,12 +61,20 @@ pub(crate) use settings::Args;
 const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &Args) -> Exit {
-    log::start(args.log_format, args.log_level);
+    run_with(&args.common, serve(args))
+}
+
+/// Runs until it is told to end. Tells how the command ends.
+pub(crate) fn run_with(
+    common: &Common,
+    serving: impl Future<Output = Result<(), Failure>>,
+) -> Exit {
+    log::start(common.log_format, common.log_level);
     // One file for each connection, and the usual limit is low.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let served = match runtime {
-        Ok(runtime) => runtime.block_on(serve(args)),
+        Ok(runtime) => runtime.block_on(serving),
         Err(error) => Err(Failure::usage(format!("cannot start: {error}"))),
     };
     match served {
@@ -73,15 +88,8 @@ pub(crate) fn run(args: &Args) -> Exit {
 }
 
 async fn serve(args: &Args) -> Result<(), Failure> {
-    let told = Arc::new(OnceLock::<Weak<Service>>::new());
-    let (rules, file, watch) = args.rules({
-        let told = told.clone();
-        move |reload| {
-            if let Some(service) = told.get().and_then(Weak::upgrade) {
-                service.note_reload(&reload);
-            }
-        }
-    })?;
+    let told = Told::default();
+    let (rules, file, watch) = args.common.rules(told.of_reloads())?;
     let set = rules.current();
     let envoy = args.envoy(&set)?;
     let tls = args.tls(&set)?;
@@ -98,10 +106,65 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     // Without the door, nobody says a password.
     let has_resp = doors.iter().any(|door| door.protocol == Protocol::Resp);
     let resp = if has_resp { args.resp(&set)? } else { Resp::new(None) };
-    let (store, kept) = args.store(&set)?;
-    let admin_token = args.admin_token(&set)?;
+    if tls.is_some() {
+        doors.iter_mut().for_each(|door| door.is_secure = true);
+    }
+    let prepared = Prepared { told, rules, file, watch, envoy, resp, doors, tls, proxy: None };
+    run_until_told(&args.common, prepared).await
+}
+
+/// The service, once there is one, for who has to tell it something.
+#[derive(Clone, Default)]
+pub(crate) struct Told(Arc<OnceLock<Weak<Service>>>);
+
+impl Told {
+    pub(crate) fn service(&self) -> Option<Shared> {
+        self.0.get().and_then(Weak::upgrade)
+    }
+
+    /// Tells it that rules were read again.
+    pub(crate) fn of_reloads(&self) -> impl FnMut(Result<Reload, LoadError>) + Send + 'static {
+        let told = self.clone();
+        move |reload| {
+            if let Some(service) = told.service() {
+                service.note_reload(&reload);
+            }
+        }
+    }
+}
+
+/// What a command that serves has prepared.
+pub(crate) struct Prepared {
+    pub(crate) told: Told,
+    pub(crate) rules: LiveRules,
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) watch: Option<Watch>,
+    pub(crate) envoy: LiveLimits,
+    pub(crate) resp: Resp,
+    pub(crate) doors: Vec<Listening>,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) proxy: Option<(proxy::Settings, Option<proxy::Log>)>,
+}
+
+/// Serves at all doors until it is told to end, and ends in order.
+pub(crate) async fn run_until_told(common: &Common, prepared: Prepared) -> Result<(), Failure> {
+    let Prepared { told, rules, file, watch, envoy, resp, doors, tls, proxy } = prepared;
+    let set = rules.current();
+    let (store, kept) = common.store(&set)?;
+    let admin_token = common.admin_token(&set)?;
+    let local = common.stand_in(&set);
+    let gateway = proxy.map(|(settings, log)| {
+        let told = told.clone();
+        let on_denied = move |rule: &Rule, key: Key<'_>| {
+            if let Some(service) = told.service() {
+                service.note_one(rule.name(), key);
+            }
+        };
+        let (rules, store, local) = (rules.clone(), store.clone(), local.clone());
+        Arc::new(Gateway::new(settings, log, rules, store, local, on_denied))
+    });
     let service = Arc::new(Service::new(Parts {
-        secret: Secret::new(admin_token.as_deref(), &args.place(&set))
+        secret: Secret::new(admin_token.as_deref(), &common.place(&set))
             .ok_or_else(|| Failure::usage("the system has no randomness to sign with"))?,
         admin_token,
         resp,
@@ -109,22 +172,23 @@ async fn serve(args: &Args) -> Result<(), Failure> {
         file,
         envoy,
         store,
-        once: args.once()?,
-        outstanding: Outstanding::new(args.reservation_ttl),
-        workers: args.threads(),
-        local: args.stand_in(&set),
+        once: common.once()?,
+        outstanding: Outstanding::new(common.reservation_ttl),
+        workers: common.threads(),
+        local,
+        gateway,
     }));
-    let _ = told.set(Arc::downgrade(&service));
+    let _ = told.0.set(Arc::downgrade(&service));
     service.warn_of_permits();
     service.warn_of_envoy();
     let reading = service.clone();
     let envoy_watch = service.envoy.watch(move || drop(reading.reload_envoy()));
     let envoy_watch = envoy_watch.map_err(|error| Failure::usage(error.to_string()))?;
-    let workers = Workers::start(&service, args.max_connections)
+    let workers = Workers::start(&service, common.max_connections)
         .map_err(|error| Failure::usage(format!("cannot start threads: {error}")))?;
     let mut signals = Signals::new().map_err(|error| Failure::usage(error.to_string()))?;
     service.grpc.start().await;
-    greet(&service, &doors, tls.is_some());
+    greet(&service, &doors);
     tokio::select! {
         () = workers.accept(&service, &doors, tls.as_ref()) => {}
         () = housekeep(&service, &workers) => {}
@@ -135,13 +199,13 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     service.grpc.stop().await;
     info!("stopping");
     let is_urgent = tokio::select! {
-        () = sleep(args.drain_delay) => false,
+        () = sleep(common.drain_delay) => false,
         () = workers.accept(&service, &doors, tls.as_ref()) => false,
         () = signals.end() => true,
     };
     drop(doors);
     service.grpc.hang_up().await;
-    let patience = if is_urgent { Duration::ZERO } else { args.drain_timeout };
+    let patience = if is_urgent { Duration::ZERO } else { common.drain_timeout };
     let is_urgent = tokio::select! {
         () = workers.drain(patience) => is_urgent,
         () = signals.end() => true,
@@ -159,7 +223,11 @@ async fn serve(args: &Args) -> Result<(), Failure> {
 }
 
 /// Listens, with room for many who come at once. `fix` is what to do if that cannot be.
-fn bind(address: SocketAddr, protocol: Protocol, fix: &str) -> Result<Listening, Failure> {
+pub(crate) fn bind(
+    address: SocketAddr,
+    protocol: Protocol,
+    fix: &str,
+) -> Result<Listening, Failure> {
     let listen = || {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         // What a process before this one left half closed is not in the way.
@@ -172,52 +240,7 @@ fn bind(address: SocketAddr, protocol: Protocol, fix: &str) -> Result<Listening,
     };
     let listener = listen().map_err(wrong)?;
     let address = listener.local_addr().map_err(wrong)?;
-    Ok(Listening { listener, address, protocol })
-}
-
-/// Says where it listens, and what to try.
-fn greet(service: &Service, doors: &[Listening], is_secure: bool) {
-    let scheme = if is_secure { "https" } else { "http" };
-    let rules = service.rules.current().rules().len();
-    let words = match rules {
-        0 => "no rules".to_owned(),
-        1 => "1 rule".to_owned(),
-        many => format!("{many} rules"),
-    };
-    let store = match service.store {
-        AnyStore::Memory(_) => "in memory",
-        AnyStore::Redis(_) => "on Redis",
-    };
-    let mut text = format!("dashpot {}, {store}, {words}", env!("CARGO_PKG_VERSION"));
-    if service.envoy.place().is_some() {
-        let limits = service.envoy.current().rules().len();
-        let words = if limits == 1 { "limit" } else { "limits" };
-        text.push_str(&format!(", {limits} {words} of Envoy's YAML"));
-    }
-    text.push('\n');
-    for door in doors {
-        text.push_str(&match door.protocol {
-            Protocol::Http => format!("listening on {scheme}://{}\n", door.address),
-            Protocol::Grpc => format!("gRPC on {}\n", door.address),
-            Protocol::Resp => format!("RESP on {}\n", door.address),
-        });
-    }
-    let http = doors.iter().find(|door| door.protocol == Protocol::Http);
-    let base = http.map_or(String::new(), |http| format!("{scheme}://{}", http.address));
-    text.push_str(&format!(
-        "\n  curl -i {base}/v1/check -d \
-         '{{\"key\":\"alice\",\"limit\":\"10/s\"}}'\n\n",
-    ));
-    // Whoever started it may not read it.
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    if http.is_some_and(|http| !http.address.ip().is_loopback()) && service.admin_token.is_none() {
-        info!("there is no admin token: /v1/keys and /v1/rules answer to this machine only");
-    }
-    let resp = doors.iter().find(|door| door.protocol == Protocol::Resp);
-    if resp.is_some_and(|resp| !resp.address.ip().is_loopback()) && !service.resp.has_password() {
-        warn!("Redis's protocol is served to others without a password: see --resp-password-file");
-    }
+    Ok(Listening { listener, address, protocol, is_secure: false })
 }
 
 /// Does what is to be done now and then, for ever.

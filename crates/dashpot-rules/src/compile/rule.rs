@@ -6,7 +6,7 @@ use dashpot::{Algorithm, Cost};
 
 use super::limits::Names;
 use super::{Compiler, list};
-use crate::config::{Alternative, Alternatives, OnDenySection, RuleSection};
+use crate::config::{Alternative, Alternatives, OnDenySection, RuleSection, SettleText};
 use crate::matching::{Condition, PathPattern};
 use crate::rule::{Enforced, Named, Priority, Rule, Settle};
 use crate::set::StoreSettings;
@@ -107,12 +107,16 @@ impl Compiler<'_> {
             self.error(&settle.span, "`settle` and `charge_on` do not go together; choose one");
         }
         if let Some(settle) = &section.settle {
-            let Fact::Header(name) = &settle.value else {
-                let hint = "write settle = \"header:x-tokens-used\"";
-                self.error_with(&settle.span, "a cost is settled by a response header", hint);
-                return Settle::Never;
+            return match &settle.value {
+                SettleText::Bytes => Settle::Bytes,
+                SettleText::Fact(Fact::Header(name)) => Settle::Header(name.clone()),
+                SettleText::Fact(_) => {
+                    let message = "a cost is settled by a response header, or by `bytes`";
+                    let hint = "write settle = \"header:x-tokens-used\"";
+                    self.error_with(&settle.span, message, hint);
+                    Settle::Never
+                }
             };
-            return Settle::Header(name.clone());
         }
         if section.charge_on.is_none() {
             return Settle::Never;

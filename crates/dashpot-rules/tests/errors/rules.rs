@@ -247,7 +247,7 @@ fn what_settles_nothing_is_told() {
         limits = ["5 concurrent"]
         charge_on = [200]
     "#), @r#"
-    dashpot.toml:4:11: error: a cost is settled by a response header
+    dashpot.toml:4:11: error: a cost is settled by a response header, or by `bytes`
       |
     4 | settle = "json:usage"
       |           ^^^^^^^^^^

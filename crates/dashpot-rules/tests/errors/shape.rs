@@ -27,7 +27,7 @@ fn an_unknown_section_like_no_other_is_told_with_all_there_are() {
       |
     1 | zzz = 1
       | ^^^
-      = known here: store, memory, serve, identity, headers, allow, block, priority, rule
+      = known here: store, memory, serve, proxy, identity, headers, allow, block, priority, rule
     ");
 }
 
@@ -408,7 +408,7 @@ fn a_bracket_that_is_not_closed_is_told() {
       |
     3 | limits = ["5/s"]
       | ^^^^^^
-      = known here: store, memory, serve, identity, headers, allow, block, priority, rule
+      = known here: store, memory, serve, proxy, identity, headers, allow, block, priority, rule
     "#);
 }
 

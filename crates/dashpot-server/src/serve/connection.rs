@@ -20,6 +20,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
+use crate::proxy::{self, Pool};
 use crate::serve::lively::Lively;
 use crate::serve::service::Shared;
 use crate::serve::{api, resp, streams};
@@ -41,13 +42,25 @@ const KEEPALIVE: TcpKeepalive =
     TcpKeepalive::new().with_time(PATIENCE).with_interval(Duration::from_secs(10)).with_retries(3);
 
 /// The longest head of a request, in bytes.
-const HEAD_MAX: usize = 64 * 1024;
+pub(crate) const HEAD_MAX: usize = 64 * 1024;
 
 /// One of the threads that serve, as its connections know it: they share what it has, and no one else does.
 pub(crate) struct Worker {
     pub(crate) service: Shared,
     pub(crate) number: usize,
     pub(crate) lively: Lively,
+    /// Connections to the backend.
+    pub(crate) pool: Arc<Pool>,
+}
+
+/// How a connection is kept from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Security {
+    None,
+    Tls {
+        /// Whether HTTP/2 was agreed on.
+        is_http2: bool,
+    },
 }
 
 /// What callers speak.
@@ -59,6 +72,8 @@ pub(crate) enum Protocol {
     Grpc,
     /// Redis's.
     Resp,
+    /// HTTP/1 and HTTP/2, for the backend.
+    Proxy,
 }
 
 /// What a connection is doing, and since when. Timers for each request would take longer than the request.
@@ -134,7 +149,9 @@ pub(crate) async fn serve(
         // Who asks for long stays for long. Asking by HTTP/2 whether it is still there would be noted with every frame.
         let _ = SockRef::from(&stream).set_tcp_keepalive(&KEEPALIVE);
     }
-    let Some(tls) = tls else { return converse(worker, stream, caller, stopping).await };
+    let Some(tls) = tls else {
+        return converse(worker, stream, caller, Security::None, stopping).await;
+    };
     // In boxes, since a connection without TLS has no need of their room.
     let greeted = Box::pin(timeout(BODY_PATIENCE, tls.accept(stream)));
     let greeted = tokio::select! {
@@ -142,7 +159,10 @@ pub(crate) async fn serve(
         _ = stopping.wait_for(|stopping| *stopping) => return,
     };
     match greeted {
-        Ok(Ok(stream)) => Box::pin(converse(worker, stream, caller, stopping)).await,
+        Ok(Ok(stream)) => {
+            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            Box::pin(converse(worker, stream, caller, Security::Tls { is_http2 }, stopping)).await
+        }
         Ok(Err(error)) => debug!(%peer, %error, "no TLS"),
         Err(_) => debug!(%peer, "no TLS in time"),
     }
@@ -150,13 +170,17 @@ pub(crate) async fn serve(
 
 async fn converse(
     worker: Arc<Worker>,
-    mut stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     (peer, protocol): (SocketAddr, Protocol),
+    security: Security,
     stopping: watch::Receiver<bool>,
 ) {
     // In boxes, since others have no need of their room.
     match protocol {
         Protocol::Http => {}
+        Protocol::Proxy => {
+            return Box::pin(proxy::serve(worker, stream, (peer, security), stopping)).await;
+        }
         Protocol::Grpc => return Box::pin(streams::serve(worker, stream, peer, stopping)).await,
         Protocol::Resp => return Box::pin(resp::serve(worker, stream, peer, stopping)).await,
     }

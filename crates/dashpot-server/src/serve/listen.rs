@@ -48,6 +48,8 @@ pub(crate) struct Listening {
     pub(crate) listener: TcpListener,
     pub(crate) address: SocketAddr,
     pub(crate) protocol: Protocol,
+    /// Whether they come by TLS.
+    pub(crate) is_secure: bool,
 }
 
 /// The threads that serve.
@@ -65,8 +67,12 @@ impl Workers {
         for number in 0..service.answered.len() {
             let (arrivals, arriving) = unbounded_channel();
             let live = Arc::new(AtomicUsize::new(0));
-            let worker =
-                Arc::new(Worker { service: service.clone(), number, lively: Lively::default() });
+            let worker = Arc::new(Worker {
+                service: service.clone(),
+                number,
+                lively: Lively::default(),
+                pool: Arc::default(),
+            });
             let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
             let (counted, told) = (live.clone(), told.clone());
             let work = move || runtime.block_on(keep(worker, arriving, counted, told));
@@ -83,11 +89,12 @@ impl Workers {
             // It is never closed.
             let Ok(place) = self.places.clone().acquire_owned().await else { return };
             match next(doors).await {
-                Ok((stream, peer, protocol)) => {
+                Ok((stream, peer, door)) => {
                     service.counters.connections.fetch_add(1, Ordering::Relaxed);
                     // It is taken off this thread's runtime, and put on another's.
                     let Ok(stream) = stream.into_std() else { continue };
-                    let tls = tls.map(|tls| tls.acceptor(protocol));
+                    let protocol = door.protocol;
+                    let tls = tls.filter(|_| door.is_secure).map(|tls| tls.acceptor(protocol));
                     self.hand_over(Arrival { stream, peer, protocol, tls, place });
                 }
                 Err(error) => {
@@ -135,13 +142,13 @@ impl Workers {
 }
 
 /// The next who comes, at whichever door. One after the other is looked at first: a crowd at one keeps nobody from another.
-async fn next(doors: &[Listening]) -> io::Result<(TcpStream, SocketAddr, Protocol)> {
+async fn next(doors: &[Listening]) -> io::Result<(TcpStream, SocketAddr, &Listening)> {
     let first = fastrand::usize(..doors.len().max(1));
     poll_fn(|context| {
         let (before, after) = doors.split_at_checked(first).unwrap_or((&[], doors));
-        for Listening { listener, protocol, .. } in after.iter().chain(before) {
-            if let Poll::Ready(accepted) = listener.poll_accept(context) {
-                return Poll::Ready(accepted.map(|(stream, peer)| (stream, peer, *protocol)));
+        for door in after.iter().chain(before) {
+            if let Poll::Ready(accepted) = door.listener.poll_accept(context) {
+                return Poll::Ready(accepted.map(|(stream, peer)| (stream, peer, door)));
             }
         }
         Poll::Pending
@@ -158,6 +165,8 @@ async fn keep(
 ) {
     let looking = worker.clone();
     tokio::spawn(async move { looking.lively.look().await });
+    let tidying = worker.pool.clone();
+    tokio::spawn(async move { tidying.tidy().await });
     while let Some(Arrival { stream, peer, protocol, tls, place }) = arriving.recv().await {
         let leaving = Leaving { live: live.clone(), _place: place };
         let Ok(stream) = TcpStream::from_std(stream) else { continue };

@@ -13,6 +13,7 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
+use crate::proxy::{Gateway, Log};
 use crate::seconds::Seconds;
 use crate::serve::service::Service;
 use crate::serve::store::AnyStore;
@@ -32,17 +33,19 @@ pub(crate) enum Door {
     ForwardAuth,
     Envoy,
     Resp,
+    Proxy,
     Admin,
     Other,
 }
 
 impl Door {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Check,
         Self::Settle,
         Self::ForwardAuth,
         Self::Envoy,
         Self::Resp,
+        Self::Proxy,
         Self::Admin,
         Self::Other,
     ];
@@ -54,6 +57,7 @@ impl Door {
             Self::ForwardAuth => "forward-auth",
             Self::Envoy => "envoy",
             Self::Resp => "resp",
+            Self::Proxy => "proxy",
             Self::Admin => "admin",
             Self::Other => "other",
         }
@@ -148,6 +152,9 @@ impl Collector for Told {
         out.rules(&service)?;
         out.doors(&service)?;
         out.process(&service)?;
+        if let Some(gateway) = &service.gateway {
+            out.gateway(gateway)?;
+        }
         match &service.store {
             AnyStore::Memory(_) => {}
             AnyStore::Redis(store) => out.redis(&store.health())?,
@@ -291,6 +298,34 @@ impl Out<'_> {
             "Reservations whose permits were given back because nobody settled them in time",
             load(&counters.lapsed),
         )
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "nobody counts that far")]
+    fn gateway(&mut self, gateway: &Gateway) -> FmtResult {
+        let counters = &gateway.counters;
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        self.counter(
+            "upstream_connections",
+            "Connections to the backend that were made",
+            load(&counters.connections),
+        )?;
+        self.counters(
+            ("upstream_failures", "Requests without an answer of the backend's", "reason"),
+            counters.failures().into_iter().map(|(reason, count)| (reason, count as f64)),
+        )?;
+        self.counter(
+            "upstream_retries",
+            "Requests that were sent again, over another connection",
+            load(&counters.retries),
+        )?;
+        self.gauge("tunnels", "Connections that were upgraded", load(&counters.tunnels) as f64)?;
+        self.gauge(
+            "queued",
+            "Requests that wait for their turn in a queue",
+            gateway.layer.queued() as f64,
+        )?;
+        let dropped = gateway.log.as_ref().map_or(0, Log::dropped);
+        self.counter("access_log_dropped", "Lines that nobody could read in time", dropped)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "nobody counts that far")]

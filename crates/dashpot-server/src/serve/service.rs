@@ -11,6 +11,7 @@ use dashpot::{
 use dashpot_rules::{LiveRules, LoadError, Plan, Reload, Ruling, Trust};
 use tracing::{debug, error, info, warn};
 
+use crate::proxy::Gateway;
 use crate::serve::envoy::{LiveLimits, Others, Problems};
 use crate::serve::limits::Limits;
 use crate::serve::metrics::{Answered, Counters};
@@ -32,7 +33,9 @@ pub(crate) struct Service {
     pub(crate) grpc: Others,
     pub(crate) store: AnyStore,
     /// Counts while the store does not answer.
-    pub(crate) local: MemoryStore,
+    pub(crate) local: Arc<MemoryStore>,
+    /// What forwards, if something does.
+    pub(crate) gateway: Option<Arc<Gateway>>,
     pub(crate) limits: Limits,
     pub(crate) outstanding: Outstanding,
     pub(crate) secret: Secret,
@@ -62,7 +65,8 @@ pub(crate) struct Parts {
     pub(crate) envoy: LiveLimits,
     pub(crate) store: AnyStore,
     pub(crate) secret: Secret,
-    pub(crate) local: MemoryStore,
+    pub(crate) local: Arc<MemoryStore>,
+    pub(crate) gateway: Option<Arc<Gateway>>,
     pub(crate) once: Policy,
     pub(crate) outstanding: Outstanding,
     pub(crate) admin_token: Option<String>,
@@ -83,6 +87,7 @@ impl Service {
             grpc: Others::new(),
             store: parts.store,
             local: parts.local,
+            gateway: parts.gateway,
             outstanding: parts.outstanding,
             admin_token: parts.admin_token,
             resp: parts.resp,
@@ -178,7 +183,7 @@ impl Service {
                 self.counters.reloads.fetch_add(1, Ordering::Relaxed);
                 info!(generation = reload.generation, "the rules were read again");
                 for change in &reload.changes {
-                    let sections = ["[store]", "[memory]", "[serve]"];
+                    let sections = ["[store]", "[memory]", "[serve]", "[proxy]"];
                     if sections.iter().any(|section| change.starts_with(section)) {
                         warn!("{change}: that takes a restart");
                     } else {
@@ -221,6 +226,10 @@ impl Service {
 
     /// Some rules cannot be kept behind a gateway that only asks.
     pub(crate) fn warn_of_permits(&self) {
+        // The gateway sees every response.
+        if self.gateway.is_some() {
+            return;
+        }
         for rule in self.rules.current().rules() {
             if *rule.settle() != dashpot_rules::Settle::Never {
                 warn!(

@@ -10,6 +10,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
+use crate::serve::common::Failure;
 use crate::serve::connection::Protocol;
 
 /// A certificate and its key, which may be replaced while they are used.
@@ -26,13 +27,27 @@ struct Configs {
     http: Arc<ServerConfig>,
     grpc: Arc<ServerConfig>,
     resp: Arc<ServerConfig>,
+    proxy: Arc<ServerConfig>,
 }
 
 impl Tls {
     /// Reads them.
-    pub(crate) fn load(certificate: &Path, key: &Path) -> Result<Self, String> {
+    fn load(certificate: &Path, key: &Path) -> Result<Self, String> {
         let config = RwLock::new(read(certificate, key)?);
         Ok(Self { certificate: certificate.to_owned(), key: key.to_owned(), config })
+    }
+
+    /// Reads them, if there are any.
+    pub(crate) fn load_if_any(
+        certificate: Option<&PathBuf>,
+        key: Option<&PathBuf>,
+    ) -> Result<Option<Self>, Failure> {
+        match (certificate, key) {
+            (Some(certificate), Some(key)) => {
+                Self::load(certificate, key).map(Some).map_err(Failure::usage)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Reads them again; if they are wrong, the last good ones stay.
@@ -47,6 +62,7 @@ impl Tls {
             Protocol::Http => &configs.http,
             Protocol::Grpc => &configs.grpc,
             Protocol::Resp => &configs.resp,
+            Protocol::Proxy => &configs.proxy,
         };
         TlsAcceptor::from(config.clone())
     }
@@ -68,8 +84,10 @@ fn read(certificate: &Path, key: &Path) -> Result<Configs, String> {
         .with_single_cert(chain, private)
         .map_err(|error| wrong(certificate, &error))?;
     let resp = http.clone();
-    let mut grpc = http.clone();
+    let (mut grpc, mut proxy) = (http.clone(), http.clone());
     http.alpn_protocols = vec![b"http/1.1".to_vec()];
     grpc.alpn_protocols = vec![b"h2".to_vec()];
-    Ok(Configs { http: Arc::new(http), grpc: Arc::new(grpc), resp: Arc::new(resp) })
+    proxy.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let [http, grpc, resp, proxy] = [http, grpc, resp, proxy].map(Arc::new);
+    Ok(Configs { http, grpc, resp, proxy })
 }

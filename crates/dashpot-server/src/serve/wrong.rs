@@ -51,6 +51,11 @@ impl Wrong {
     }
 
     pub(crate) fn respond(&self) -> Response<Full<Bytes>> {
+        self.tell().map(Full::new)
+    }
+
+    /// The answer, with its body as it is.
+    pub(crate) fn tell(&self) -> Response<Bytes> {
         let Inner { status, field, detail, header } = &*self.0;
         let problem = Problem {
             r#type: "about:blank",
@@ -61,7 +66,7 @@ impl Wrong {
         };
         // Texts and a number are always JSON.
         let body = serde_json::to_vec(&problem).unwrap_or_default();
-        let mut response = Response::new(Full::from(body));
+        let mut response = Response::new(Bytes::from(body));
         *response.status_mut() = *status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));

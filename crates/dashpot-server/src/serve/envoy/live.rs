@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use dashpot_rules::Watch;
+use dashpot::Algorithm;
+use dashpot_rules::{RuleSet, Watch};
 use parking_lot::Mutex;
 
 use super::compile::{Source, Terms, compile};
@@ -31,6 +32,16 @@ pub(crate) struct LiveLimits {
 }
 
 impl LiveLimits {
+    /// None at all.
+    pub(crate) fn none(rules: &RuleSet) -> Result<Self, Problems> {
+        let terms = Terms {
+            algorithm: Algorithm::FixedWindow,
+            on_store_error: rules.store().on_error,
+            on_redis: false,
+        };
+        Self::load(None, terms, false)
+    }
+
     /// Reads what is there.
     pub(crate) fn load(
         place: Option<PathBuf>,

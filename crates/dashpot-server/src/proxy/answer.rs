@@ -1,0 +1,132 @@
+//! One request, from its head to the head of its answer.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use dashpot_http::{InFlight, Peer};
+use dashpot_rules::MaxBody;
+use http::header::{ALLOW, CONNECTION, HOST, HeaderValue};
+use http::{Method, Request, Response, StatusCode, Version, request};
+use hyper::body::{Body, Incoming};
+use tokio::time::Instant;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::proxy::body::{RequestBody, ResponseBody, Sent, Upload, Uploading};
+use crate::proxy::connection::Caller;
+use crate::proxy::failure::{Failure, tell};
+use crate::proxy::forward::Forward;
+use crate::proxy::progress::Progress;
+use crate::serve::metrics::Door;
+use crate::serve::wrong::Wrong;
+
+/// Answers a request: by the backend if the limits let it pass.
+pub(crate) async fn answer(
+    caller: Arc<Caller>,
+    progress: Arc<Progress>,
+    request: Request<Incoming>,
+) -> Result<Response<Sent>, Infallible> {
+    let began = Instant::now();
+    progress.is_answering();
+    let gateway = caller.gateway();
+    let (mut head, incoming) = request.into_parts();
+    let note = gateway.log.as_ref().map(|log| log.note(&head, &caller.origin, &gateway.rules));
+    let upload = (!incoming.is_end_stream()).then(Arc::<Upload>::default);
+    let most = match gateway.settings.max_body {
+        MaxBody::Bytes(most) => most,
+        MaxBody::Unlimited => u64::MAX,
+    };
+    let mut response = match check(&head) {
+        Err(wrong) => refuse(&wrong),
+        Ok(()) if incoming.size_hint().lower() > most => Failure::TooLong.respond(),
+        Ok(()) => {
+            let body = match &upload {
+                None => RequestBody::Empty,
+                Some(upload) => {
+                    let patience = gateway.settings.patience.client;
+                    RequestBody::new(incoming, most, patience, upload.clone())
+                }
+            };
+            head.extensions.insert(Peer(caller.origin.peer));
+            let forward = Forward { caller: caller.clone(), upload: upload.clone() };
+            let Ok(response) =
+                gateway.layer.layer(forward).call(Request::from_parts(head, body)).await;
+            response
+        }
+    };
+    if let Some(upload) = upload {
+        let is_unread = upload.now() != Uploading::Ended;
+        caller.left_unread.store(is_unread, Ordering::Relaxed);
+    }
+    if let Some(held) = response.extensions_mut().remove::<InFlight>() {
+        caller.hold(held);
+    }
+    let status = response.status();
+    if let Some(answered) = caller.worker.service.answered.get(caller.worker.number) {
+        answered.count(Door::Proxy, status, began.elapsed());
+    }
+    let ended = note.map(|note| {
+        Box::new(move |bytes| note.write(status, bytes, began.elapsed()))
+            as Box<dyn FnOnce(u64) + Send>
+    });
+    if response.body().is_end_stream() {
+        progress.is_idle();
+    } else {
+        progress.is_sending();
+    }
+    Ok(response.map(|body| Sent::new(body, progress, ended)))
+}
+
+/// A request that can be read in two ways is not passed on, and nothing that comes after it by the same connection is.
+fn refuse(wrong: &Wrong) -> Response<ResponseBody> {
+    let mut response = tell(wrong);
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// Whether it says what it is about, once.
+fn check(head: &request::Parts) -> Result<(), Wrong> {
+    if head.method == Method::CONNECT {
+        let wrong = Wrong::new(StatusCode::METHOD_NOT_ALLOWED, "this is no proxy for other hosts");
+        return Err(wrong.with(
+            ALLOW,
+            HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"),
+        ));
+    }
+    let wrong = |what: &str| Err(Wrong::new(StatusCode::BAD_REQUEST, what));
+    let mut hosts = head.headers.get_all(HOST).into_iter();
+    let (host, another) = (hosts.next(), hosts.next());
+    if another.is_some() {
+        return wrong("there is more than one Host");
+    }
+    if let Some(authority) = head.uri.authority() {
+        if authority.as_str().contains('@') || !is_host(authority.as_str().as_bytes()) {
+            return wrong("what the request is addressed to is not a host");
+        }
+        // HTTP/1 says that the target counts, HTTP/2 that they have to agree.
+        let agrees = |host: &HeaderValue| {
+            host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes())
+        };
+        if head.version == Version::HTTP_2 && !host.is_none_or(agrees) {
+            return wrong("Host is not what :authority says");
+        }
+        return if host.is_none_or(|host| is_host(host.as_bytes())) {
+            Ok(())
+        } else {
+            wrong("Host is not a host")
+        };
+    }
+    match host {
+        Some(host) if is_host(host.as_bytes()) => Ok(()),
+        Some(_) => wrong("Host is not a host"),
+        None if head.version == Version::HTTP_10 => Ok(()),
+        None => wrong("there is no Host"),
+    }
+}
+
+/// Whether it is a host and perhaps a port, as far as one can tell by what it is made of.
+fn is_host(host: &[u8]) -> bool {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_~%!$&'()*+;=:[]".contains(byte);
+    !host.is_empty() && host.iter().all(is_plain)
+}

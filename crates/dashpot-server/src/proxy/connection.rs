@@ -1,0 +1,310 @@
+//! One caller's connection.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use dashpot_http::InFlight;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::sync::watch;
+use tokio::time::{interval, sleep_until, timeout};
+use tracing::debug;
+
+use crate::proxy::answer::answer;
+use crate::proxy::gateway::Gateway;
+use crate::proxy::headers::Origin;
+use crate::proxy::link::Link;
+use crate::proxy::progress::Progress;
+use crate::proxy::tunnel;
+use crate::serve::connection::{HEAD_MAX, Security, Worker, linger};
+
+/// What a connection of HTTP/2 begins with.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// How many requests a caller may have under way at once; more wait on its side.
+const STREAMS_MAX: u32 = 128;
+
+/// How many bytes may be on their way that nobody has read yet: of one stream, and of all.
+const STREAM_WINDOW: u32 = 256 * 1024;
+const CONNECTION_WINDOW: u32 = 1024 * 1024;
+
+/// Who has connected, as all its requests know it.
+pub(crate) struct Caller {
+    pub(crate) worker: Arc<Worker>,
+    gateway: Arc<Gateway>,
+    pub(crate) origin: Origin,
+    /// Whether a body was answered without being read.
+    pub(crate) left_unread: AtomicBool,
+    /// The backend's side, once both speak something else.
+    switched: Mutex<Switched>,
+}
+
+#[derive(Default)]
+struct Switched {
+    link: Option<Box<Link>>,
+    held: Option<InFlight>,
+}
+
+impl Caller {
+    pub(crate) fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
+    /// From now on, bytes go through.
+    pub(crate) fn switch(&self, link: Box<Link>) {
+        self.switched.lock().link = Some(link);
+    }
+
+    /// Keeps what is held until that ends.
+    pub(crate) fn hold(&self, held: InFlight) {
+        self.switched.lock().held = Some(held);
+    }
+}
+
+/// Serves a connection until either side has enough.
+pub(crate) async fn serve(
+    worker: Arc<Worker>,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    (peer, security): (SocketAddr, Security),
+    mut stopping: watch::Receiver<bool>,
+) {
+    let Some(gateway) = worker.service.gateway.clone() else { return };
+    let mut first = Vec::new();
+    let is_http2 = match security {
+        Security::Tls { is_http2 } => is_http2,
+        Security::None => {
+            let patience = gateway.settings.patience;
+            let reading = async {
+                // The first byte is waited for as for any other request, the others as for the rest of its head.
+                let idle = timeout(patience.idle, read_some(&mut stream, &mut first)).await;
+                matches!(idle, Ok(true))
+                    && timeout(patience.client, read_preface(&mut stream, &mut first)).await.is_ok()
+            };
+            let is_there = tokio::select! {
+                is_there = reading => is_there,
+                _ = stopping.wait_for(|stopping| *stopping) => false,
+            };
+            if !is_there {
+                return;
+            }
+            first.starts_with(PREFACE)
+        }
+    };
+    let is_secure = security != Security::None;
+    let caller = Arc::new(Caller {
+        worker,
+        gateway,
+        origin: Origin::new(peer, is_secure),
+        left_unread: AtomicBool::new(false),
+        switched: Mutex::default(),
+    });
+    let progress = Arc::new(Progress::new());
+    if !first.is_empty() {
+        progress.has_read();
+    }
+    let stream = Watched { first: first.into(), stream, progress: progress.clone() };
+    match is_http2 {
+        true => Box::pin(multiplexed(caller, stream, stopping)).await,
+        false => one_by_one(caller, stream, progress, stopping).await,
+    }
+}
+
+/// Reads what there is. Tells whether that was something.
+async fn read_some(stream: &mut (impl AsyncRead + Unpin), first: &mut Vec<u8>) -> bool {
+    first.reserve(1024);
+    matches!(stream.read_buf(first).await, Ok(1..))
+}
+
+/// Reads on for as long as it may be the preface and is not all of it.
+async fn read_preface(stream: &mut (impl AsyncRead + Unpin), first: &mut Vec<u8>) {
+    while first.len() < PREFACE.len() && PREFACE.starts_with(first) {
+        if !read_some(stream, first).await {
+            return;
+        }
+    }
+}
+
+/// Requests of HTTP/1, one after the other.
+async fn one_by_one<S>(
+    caller: Arc<Caller>,
+    stream: Watched<S>,
+    progress: Arc<Progress>,
+    mut stopping: watch::Receiver<bool>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let patience = caller.gateway.settings.patience;
+    let service = service_fn(|request| answer(caller.clone(), progress.clone(), request));
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size(HEAD_MAX).header_read_timeout(None);
+    let mut connection = builder.serve_connection(TokioIo::new(stream), service);
+    let mut look = pin!(sleep_until(progress.look_at(patience)));
+    let mut told = pin!(stopping.wait_for(|stopping| *stopping));
+    let mut is_ending = false;
+    let is_unread = loop {
+        tokio::select! {
+            biased;
+            ended = &mut connection => {
+                if let Err(error) = &ended {
+                    debug!(peer = %caller.origin.peer, %error, "the connection ended early");
+                }
+                break ended.is_err_and(|error| error.is_parse());
+            }
+            () = look.as_mut() => {
+                if progress.too_late(patience).is_some_and(|late| late <= look.deadline()) {
+                    debug!(peer = %caller.origin.peer, "the connection took too long");
+                    return;
+                }
+                look.as_mut().reset(progress.look_at(patience));
+            }
+            _ = told.as_mut(), if !is_ending => {
+                is_ending = true;
+                Pin::new(&mut connection).graceful_shutdown();
+            }
+        }
+    };
+    let parts = connection.into_parts();
+    let mut stream = parts.io.into_inner();
+    let Switched { link, held } = std::mem::take(&mut *caller.switched.lock());
+    if let Some(link) = link {
+        tunnel::run(&caller.gateway, stream.stream, parts.read_buf, *link).await;
+        drop(held);
+    } else if is_unread || caller.left_unread.load(Ordering::Relaxed) {
+        // To close while something is unread takes back what was answered. So it is read, within reason.
+        linger(&mut stream).await;
+    }
+}
+
+/// Requests of HTTP/2, many at once.
+async fn multiplexed<S>(
+    caller: Arc<Caller>,
+    stream: Watched<S>,
+    mut stopping: watch::Receiver<bool>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let patience = caller.gateway.settings.patience;
+    let requests = Arc::new(Mutex::new(Vec::<Weak<Progress>>::new()));
+    let service = service_fn(|request| {
+        let progress = Arc::new(Progress::new());
+        requests.lock().push(Arc::downgrade(&progress));
+        answer(caller.clone(), progress, request)
+    });
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_header_list_size(u32::try_from(HEAD_MAX).unwrap_or(u32::MAX))
+        .keep_alive_interval(Some(patience.idle))
+        .keep_alive_timeout(patience.client);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut told = pin!(stopping.wait_for(|stopping| *stopping));
+    let mut look = interval(patience.idle.min(patience.client).max(Duration::from_millis(10)));
+    look.reset();
+    let (mut is_ending, mut quiet_since) = (false, tokio::time::Instant::now());
+    loop {
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    debug!(peer = %caller.origin.peer, %error, "the connection ended early");
+                }
+                return;
+            }
+            now = look.tick() => {
+                let mut open = requests.lock();
+                open.retain(|progress| progress.strong_count() > 0);
+                let is_late = |progress: &Weak<Progress>| {
+                    let late = progress.upgrade().and_then(|progress| progress.too_late(patience));
+                    late.is_some_and(|late| late <= now)
+                };
+                if open.iter().any(is_late) {
+                    debug!(peer = %caller.origin.peer, "a request took too long");
+                    return;
+                }
+                if !open.is_empty() {
+                    quiet_since = now;
+                } else if is_ending && now.duration_since(quiet_since) >= patience.client {
+                    return;
+                } else if now.duration_since(quiet_since) >= patience.idle && !is_ending {
+                    is_ending = true;
+                    quiet_since = now;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+            _ = told.as_mut(), if !is_ending => {
+                is_ending = true;
+                connection.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+/// A caller's stream. What was read of it already comes first; when something comes, that is noted.
+pub(crate) struct Watched<S> {
+    first: Bytes,
+    stream: S,
+    progress: Arc<Progress>,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if !this.first.is_empty() {
+            let count = this.first.len().min(buffer.remaining());
+            buffer.put_slice(&this.first.split_to(count));
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            this.progress.has_read();
+        }
+        polled
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}

@@ -1,0 +1,192 @@
+//! Sends a request to the backend, and brings back its answer.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
+use http_body::Body;
+use hyper::body::Incoming;
+use tokio::time::{Sleep, sleep};
+use tower_service::Service;
+
+use crate::proxy::body::{Answer, RequestBody, ResponseBody, Upload, Uploading};
+use crate::proxy::connection::Caller;
+use crate::proxy::failure::Failure;
+use crate::proxy::gateway::Gateway;
+use crate::proxy::headers;
+use crate::proxy::link::Link;
+
+/// The way to the backend, for one request.
+#[derive(Clone)]
+pub(crate) struct Forward {
+    pub(crate) caller: Arc<Caller>,
+    /// What becomes of the request's body, if it has one.
+    pub(crate) upload: Option<Arc<Upload>>,
+}
+
+impl Service<Request<RequestBody>> for Forward {
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+        let Self { caller, upload } = self.clone();
+        Box::pin(async move {
+            let gateway = caller.gateway();
+            let answered = forward(&caller, gateway, upload.as_deref(), request).await;
+            Ok(answered.unwrap_or_else(|failure| {
+                gateway.counters.note(&failure);
+                failure.respond()
+            }))
+        })
+    }
+}
+
+async fn forward(
+    caller: &Caller,
+    gateway: &Gateway,
+    upload: Option<&Upload>,
+    request: Request<RequestBody>,
+) -> Result<Response<ResponseBody>, Failure> {
+    let (mut head, body) = request.into_parts();
+    let is_upgrade = headers::is_upgrade(&head, upload.is_some());
+    headers::to_backend(&mut head, &caller.origin, &gateway.rules.borrow(), is_upgrade);
+    // What the connection and the layer know of it is not the backend's.
+    head.extensions.clear();
+    let (response, link) = send(caller, gateway, upload, Request::from_parts(head, body)).await?;
+    let (mut head, body) = response.into_parts();
+    head.version = Version::HTTP_11;
+    let has_switched = head.status == StatusCode::SWITCHING_PROTOCOLS;
+    headers::to_caller(&mut head.headers, has_switched);
+    if has_switched {
+        if !is_upgrade {
+            return Err(Failure::Switched);
+        }
+        head.extensions.clear();
+        caller.switch(link);
+        return Ok(Response::from_parts(head, ResponseBody::Whole(None)));
+    }
+    let is_empty = body.is_end_stream();
+    let patience = gateway.settings.response_timeout;
+    let mut answer = Answer::new(body, link, caller.worker.pool.clone(), patience);
+    if !is_empty {
+        return Ok(Response::from_parts(head, ResponseBody::Coming(Box::new(answer))));
+    }
+    poll_fn(|context| {
+        answer.give_back(context);
+        Poll::Ready(())
+    })
+    .await;
+    Ok(Response::from_parts(head, ResponseBody::Whole(None)))
+}
+
+/// Sends a request by a connection that was kept, or by a new one. If one that was kept turns out to be closed, and nothing can have
+/// come of the request that must not come of it twice, it is sent again.
+async fn send(
+    caller: &Caller,
+    gateway: &Gateway,
+    upload: Option<&Upload>,
+    request: Request<RequestBody>,
+) -> Result<Answered, Failure> {
+    let Some(link) = caller.worker.pool.take() else {
+        let link = Link::open(gateway).await?;
+        return exchange(gateway, link, upload, request).await.map_err(|(failure, _)| failure);
+    };
+    let second = Second::of(&request);
+    let (failure, unsent) = match exchange(gateway, link, upload, request).await {
+        Ok(answered) => return Ok(answered),
+        Err(failed) => failed,
+    };
+    let request = match unsent.or_else(|| second.map(Second::into_request)) {
+        Some(request) if failure.is_closed() => request,
+        _ => return Err(failure),
+    };
+    gateway.counters.retries.fetch_add(1, Ordering::Relaxed);
+    let link = Link::open(gateway).await?;
+    exchange(gateway, link, upload, request).await.map_err(|(failure, _)| failure)
+}
+
+/// An answer, and the connection by which its body comes.
+type Answered = (Response<Incoming>, Box<Link>);
+
+/// Sends a request and waits for the head of the answer. What was not sent comes back.
+async fn exchange(
+    gateway: &Gateway,
+    mut link: Box<Link>,
+    upload: Option<&Upload>,
+    request: Request<RequestBody>,
+) -> Result<Answered, (Failure, Option<Request<RequestBody>>)> {
+    let patience = gateway.settings.response_timeout;
+    let mut sending = pin!(link.sender.try_send_request(request));
+    let mut timer = pin!(None::<Sleep>);
+    let mut pieces = 0;
+    let answered = poll_fn(|context| {
+        link.drive(context);
+        if let Poll::Ready(answered) = sending.as_mut().poll(context) {
+            return Poll::Ready(Some(answered));
+        }
+        if upload.is_some_and(|upload| upload.now() == Uploading::Waiting) {
+            // That is the caller's time, and is seen to where its body is read.
+            timer.set(None);
+            return Poll::Pending;
+        }
+        let pieces_now = upload.map_or(0, Upload::pieces);
+        if timer.is_none() || pieces_now != pieces {
+            pieces = pieces_now;
+            timer.set(Some(sleep(patience)));
+        }
+        let timer = timer.as_mut().as_pin_mut();
+        timer.map_or(Poll::Pending, |timer| timer.poll(context).map(|()| None))
+    })
+    .await;
+    match answered {
+        Some(Ok(response)) => Ok((response, link)),
+        Some(Err(mut failed)) => {
+            let unsent = failed.take_message();
+            let failure = match upload.map(Upload::now) {
+                Some(Uploading::TooLong) => Failure::TooLong,
+                Some(Uploading::Late) => Failure::Late,
+                Some(Uploading::Broken) => Failure::BadBody,
+                _ => Failure::Broken(failed.into_error()),
+            };
+            Err((failure, unsent))
+        }
+        None => Err((Failure::ResponseTimeout, None)),
+    }
+}
+
+/// What it takes to send a request a second time.
+struct Second {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+}
+
+impl Second {
+    /// If that changes nothing: it has no body, and its method may be repeated.
+    fn of(request: &Request<RequestBody>) -> Option<Self> {
+        let method = request.method();
+        let is_repeatable = method.is_idempotent() && matches!(request.body(), RequestBody::Empty);
+        is_repeatable.then(|| Self {
+            method: method.clone(),
+            uri: request.uri().clone(),
+            headers: request.headers().clone(),
+        })
+    }
+
+    fn into_request(self) -> Request<RequestBody> {
+        let mut request = Request::new(RequestBody::Empty);
+        *request.method_mut() = self.method;
+        *request.uri_mut() = self.uri;
+        *request.headers_mut() = self.headers;
+        request
+    }
+}

@@ -1,0 +1,130 @@
+//! Bytes that go through, once caller and backend speak something else than HTTP.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional};
+use tokio::time::{Instant, sleep_until, timeout};
+use tracing::debug;
+
+use crate::proxy::gateway::Gateway;
+use crate::proxy::link::Link;
+
+/// How long the backend's connection may take to be done with HTTP.
+const SWITCHING: Duration = Duration::from_secs(5);
+
+/// Lets bytes through in both directions, until either side is done or nobody says anything for too long.
+pub(crate) async fn run(
+    gateway: &Gateway,
+    mut caller: impl AsyncRead + AsyncWrite + Unpin,
+    said: Bytes,
+    mut link: Link,
+) {
+    let over = poll_fn(|context| {
+        link.drive(context);
+        if link.is_over() { Poll::Ready(()) } else { Poll::Pending }
+    });
+    if timeout(SWITCHING, over).await.is_err() {
+        return;
+    }
+    let _open = Open::new(&gateway.counters.tunnels);
+    let (backend, answered) = link.into_stream();
+    let began = Instant::now();
+    let last = AtomicU64::new(0);
+    let mut backend = Heard { stream: backend, began, last: &last };
+    let through = async {
+        backend.write_all(&said).await?;
+        caller.write_all(&answered).await?;
+        caller.flush().await?;
+        copy_bidirectional(&mut caller, &mut backend).await
+    };
+    let patience = gateway.settings.tunnel_timeout;
+    let silence = async {
+        loop {
+            let heard = began + Duration::from_micros(last.load(Ordering::Relaxed));
+            if heard.elapsed() >= patience {
+                return;
+            }
+            sleep_until(heard + patience).await;
+        }
+    };
+    tokio::select! {
+        ended = through => {
+            if let Err(error) = ended {
+                debug!(%error, "a tunnel ended early");
+            }
+        }
+        () = silence => debug!("nobody said anything, and the tunnel is closed"),
+    }
+}
+
+/// Counts tunnels that are open.
+struct Open<'c>(&'c AtomicU64);
+
+impl<'c> Open<'c> {
+    fn new(count: &'c AtomicU64) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// One side's stream, through which all goes that either says: when it last did is noted.
+struct Heard<'t, S> {
+    stream: S,
+    began: Instant,
+    /// Microseconds since it began.
+    last: &'t AtomicU64,
+}
+
+impl<S> Heard<'_, S> {
+    fn note<T>(&self, polled: Poll<T>) -> Poll<T> {
+        if polled.is_ready() {
+            let now = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
+            self.last.store(now, Ordering::Relaxed);
+        }
+        polled
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Heard<'_, S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
+        this.note(polled)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Heard<'_, S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.stream).poll_write(context, bytes);
+        this.note(polled)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+}
