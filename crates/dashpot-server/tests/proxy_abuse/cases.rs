@@ -17,10 +17,14 @@ const LAST: &str = "GET /last HTTP/1.1\r\nHost: a.example\r\nConnection: close\r
 pub(crate) enum Outcome {
     /// These requests reach the backend and are answered; then the connection is closed.
     Passed(Vec<String>),
+    /// The same, but the last answer is 400.
+    Until(Vec<String>),
     /// Nothing reaches the backend, and the answer is one of these; 0 is none. Then it is closed.
     Refused(Vec<u16>),
     /// Nothing whole reaches the backend, and no answer says that all is well.
     Broken,
+    /// The same, but what follows is read and answered.
+    Skipped,
 }
 
 pub(crate) struct Case {
@@ -63,6 +67,18 @@ impl Case {
     pub(crate) fn passed_and_closed(mut self, requests: &[&str]) -> Self {
         let requests = requests.iter().map(|request| (*request).to_owned()).collect();
         self.may.push(Outcome::Passed(requests));
+        self
+    }
+
+    /// These, and then it is refused.
+    pub(crate) fn passed_until_refused(mut self, requests: &[&str]) -> Self {
+        let requests = requests.iter().map(|request| (*request).to_owned()).collect();
+        self.may.push(Outcome::Until(requests));
+        self
+    }
+
+    pub(crate) fn skipped(mut self) -> Self {
+        self.may.push(Outcome::Skipped);
         self
     }
 
@@ -167,9 +183,21 @@ impl Told {
                     && answers.eq(requests)
                     && self.answers.iter().all(|(status, _)| *status == 200)
             }
+            Outcome::Until(requests) => {
+                let mut answers = self.answers.clone();
+                let refused = answers.pop().is_some_and(|(status, _)| status == 400);
+                let texts = answers.iter().map(|(_, text)| text);
+                whole(requests) && refused && texts.eq(requests)
+            }
             Outcome::Refused(statuses) => {
                 let status = self.answers.first().map_or(0, |(status, _)| *status);
                 seen.is_empty() && self.answers.len() < 2 && statuses.contains(&status)
+            }
+            Outcome::Skipped => {
+                let last = Seen::Whole("GET /last".to_owned());
+                let parts = seen.iter().all(|seen| *seen == last || matches!(seen, Seen::Part(_)));
+                let statuses: Vec<_> = self.answers.iter().map(|(status, _)| *status).collect();
+                parts && matches!(statuses[..], [400..=499, 200])
             }
             Outcome::Broken => {
                 let parts = seen.iter().all(|seen| matches!(seen, Seen::Part(_)));

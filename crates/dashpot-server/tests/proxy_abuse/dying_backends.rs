@@ -70,8 +70,8 @@ fn is_right(heard: Heard, reset: bool, told: &Result<Message, Failure>) -> bool 
         (Heard::Fault, Ok(answer)) => answer.status() == 502,
         // It may have been seen before anything was passed on.
         (Heard::Broken, Ok(answer)) => answer.status() == 502,
-        (Heard::Broken, Err(failure)) => matches!(failure, Failure::Broken(_)),
-        (Heard::UntilClosed, Err(Failure::Broken(_))) => reset,
+        (Heard::Broken, Err(failure)) => matches!(failure, Failure::Broken(_) | Failure::Gone),
+        (Heard::UntilClosed, Err(Failure::Broken(_) | Failure::Gone)) => reset,
         (Heard::UntilClosed, Ok(answer)) if reset => answer.status() == 502,
         (Heard::Whole | Heard::UntilClosed, Ok(answer)) => answer.text() == "hello",
         _ => false,

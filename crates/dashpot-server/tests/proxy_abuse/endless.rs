@@ -37,15 +37,16 @@ fn heard(gateway: &mut Gateway) -> Vec<Result<Message, Failure>> {
     for caller in &mut callers {
         caller.send(crate::caller::get("/evil"));
     }
-    let mut most = 0;
+    let (mut most, mut longest) = (0, Duration::ZERO);
     while begun.elapsed() < Duration::from_millis(700) {
         most = most.max(gateway.service.memory());
-        assert!(gateway.serves("/honest") < Duration::from_secs(3), "others wait");
+        longest = longest.max(gateway.serves("/honest"));
     }
     let heard = callers.iter_mut().map(Caller::answer).collect();
     most = most.max(gateway.service.memory());
     let took = begun.elapsed();
-    println!("after {took:?}: {before} bytes became {most}");
+    println!("after {took:?}: {before} bytes became {most}; others waited {longest:?}");
+    assert!(longest < Duration::from_secs(3), "others waited {longest:?}");
     assert!(took < Duration::from_secs(10), "{took:?}");
     assert!(most < before + 48 * 1024 * 1024, "{before} bytes became {most}");
     drop(callers);
@@ -117,13 +118,14 @@ fn hints_one_by_one_are_no_answer_either() {
 
 #[test]
 fn a_few_hints_before_the_answer_do_no_harm() {
-    let backend = backend(|link| {
-        link.send("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n");
-        link.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
-        echo::echo(link);
+    let backend = Backend::start(|link| {
+        while let Some(request) = link.request() {
+            link.send("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n");
+            echo::answer(link, &request);
+        }
     });
     for heard in heard(&mut gateway(&backend)) {
-        assert_eq!(heard.unwrap().text(), "hello");
+        assert_eq!(heard.unwrap().text(), "GET /evil");
     }
 }
 

@@ -52,7 +52,10 @@ fn generous(reader: &mut Reader<'_>) -> Read<(Message, bool)> {
     }
     let mut request = head(reader)?;
     let old = request.word(2) == "HTTP/1.0";
-    if !old && (request.word(2) != "HTTP/1.1" || request.all("host").len() != 1) {
+    // A host may be in the request line instead.
+    let hosts = request.all("host").len();
+    let named = hosts == 1 || hosts == 0 && request.word(1).contains("://");
+    if !old && (request.word(2) != "HTTP/1.1" || !named) {
         return wrong("another version, or no host");
     }
     let mut last = request.says("connection", "close");
@@ -99,13 +102,12 @@ fn is_host(host: &[u8]) -> bool {
 /// What a request line asks for, whether it names a host or not.
 fn path(target: &str) -> String {
     let target = target.split('#').next().unwrap_or_default();
-    let scheme = target.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("http://"));
-    if !scheme {
+    let Some((_, rest)) = target.split_once("://").filter(|_| !target.starts_with('/')) else {
         return target.to_owned();
-    }
-    match target[7..].find(['/', '?']) {
-        Some(at) if target[7 + at..].starts_with('/') => target[7 + at..].to_owned(),
-        Some(at) => format!("/{}", &target[7 + at..]),
+    };
+    match rest.find(['/', '?']) {
+        Some(at) if rest[at..].starts_with('/') => rest[at..].to_owned(),
+        Some(at) => format!("/{}", &rest[at..]),
         None => "/".to_owned(),
     }
 }
