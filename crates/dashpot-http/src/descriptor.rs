@@ -41,6 +41,8 @@ pub struct HttpDescriptor<'r> {
     extensions: &'r Extensions,
     /// What the application says.
     told: Option<&'r Facts>,
+    /// Who connected, if the connection says so.
+    peer: Option<IpAddr>,
     body: Option<&'r Bytes>,
     document: OnceCell<Option<Value>>,
     address: OnceCell<Option<ClientAddress<'r>>>,
@@ -61,6 +63,7 @@ impl<'r> HttpDescriptor<'r> {
             headers: request.headers(),
             extensions: request.extensions(),
             told: request.extensions().get(),
+            peer: None,
             body,
             document: OnceCell::new(),
             address: OnceCell::new(),
@@ -78,13 +81,21 @@ impl<'r> HttpDescriptor<'r> {
         self
     }
 
+    /// The same, if it is known who connected.
+    #[must_use]
+    pub const fn connected_by(mut self, peer: Option<IpAddr>) -> Self {
+        self.peer = peer;
+        self
+    }
+
     fn identity(&self) -> &'r Identity {
         self.rules.identity()
     }
 
     /// Who connected.
     fn peer(&self) -> Option<IpAddr> {
-        let peer = self.extensions.get::<Peer>().map(|peer| peer.0.ip());
+        let told = || self.extensions.get::<Peer>().map(|peer| peer.0.ip());
+        let peer = self.peer.or_else(told);
         #[cfg(feature = "axum")]
         let peer = peer.or_else(|| {
             let info = self.extensions.get::<axum::extract::ConnectInfo<SocketAddr>>()?;

@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::mem;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -30,17 +31,25 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct RateLimit<S, St = MemoryStore> {
     inner: S,
     shared: Arc<Shared<St>>,
+    peer: Option<IpAddr>,
 }
 
 impl<S, St> RateLimit<S, St> {
     pub(crate) const fn new(inner: S, shared: Arc<Shared<St>>) -> Self {
-        Self { inner, shared }
+        Self { inner, shared, peer: None }
+    }
+
+    /// The same for requests of one connection, of which it is known who made it: no request has to say so.
+    #[must_use]
+    pub const fn connected_by(mut self, peer: IpAddr) -> Self {
+        self.peer = Some(peer);
+        self
     }
 }
 
 impl<S: Clone, St> Clone for RateLimit<S, St> {
     fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), shared: self.shared.clone() }
+        Self { inner: self.inner.clone(), shared: self.shared.clone(), peer: self.peer }
     }
 }
 
@@ -62,7 +71,8 @@ where
     }
 
     fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
-        match self.shared.judge_at_once(&request) {
+        let peer = self.peer;
+        match self.shared.judge_at_once(peer, &request) {
             Some(Judgement::Refuse(response)) => ResponseFuture::refused(response),
             Some(Judgement::Serve(sequel)) if !sequel.has_to_wait() => {
                 ResponseFuture::serving(self.inner.call(request), sequel)
@@ -73,7 +83,7 @@ where
             None => {
                 let (shared, inner) = (self.shared.clone(), self.take_ready());
                 ResponseFuture::waiting(async move {
-                    let (judgement, request) = shared.judge(request).await;
+                    let (judgement, request) = shared.judge(peer, request).await;
                     match judgement {
                         Judgement::Refuse(response) => Ok(made(*response)),
                         Judgement::Serve(sequel) => serve(inner, request, sequel).await,
@@ -94,9 +104,13 @@ impl<S: Clone, St> RateLimit<S, St> {
 
 impl<St: Store + 'static> Shared<St> {
     /// [`judge`](Self::judge), if that takes no waiting: for the body, or for the store.
-    fn judge_at_once<B>(self: &Arc<Self>, request: &Request<B>) -> Option<Judgement<St>> {
+    fn judge_at_once<B>(
+        self: &Arc<Self>,
+        peer: Option<IpAddr>,
+        request: &Request<B>,
+    ) -> Option<Judgement<St>> {
         let rules = self.rules.borrow();
-        let descriptor = HttpDescriptor::new(&rules, request, None);
+        let descriptor = HttpDescriptor::new(&rules, request, None).connected_by(peer);
         let selection = rules.select(&descriptor);
         if selection.needs_body() {
             return None;
@@ -142,14 +156,18 @@ impl<St: Store + 'static> Shared<St> {
     /// Identify, plan, decide, describe. Gives the request back, whole.
     async fn judge<B: AnyBody>(
         self: &Arc<Self>,
+        peer: Option<IpAddr>,
         mut request: Request<B>,
     ) -> (Judgement<St>, Request<B>) {
         let rules = self.rules.current();
-        let selection = rules.select(&HttpDescriptor::new(&rules, &request, None));
+        let selection =
+            rules.select(&HttpDescriptor::new(&rules, &request, None).connected_by(peer));
         let mut peeked = None;
         if selection.needs_body() {
             // Who is over another limit is not waited for.
-            let early = selection.without_body().plan(&HttpDescriptor::new(&rules, &request, None));
+            let early = selection
+                .without_body()
+                .plan(&HttpDescriptor::new(&rules, &request, None).connected_by(peer));
             let given_back = |taken| settle(self, taken, false, Cost::PEEK);
             if let Some(mut ruling) = early.refuse_early(&self.store, given_back).await {
                 self.tell(&early, &ruling);
@@ -161,7 +179,8 @@ impl<St: Store + 'static> Shared<St> {
             peeked = body.peek(rules.identity().body_max, PATIENCE).await;
             request = Request::from_parts(parts, B::hold(body));
         }
-        let plan = selection.plan(&HttpDescriptor::new(&rules, &request, peeked.as_ref()));
+        let plan = selection
+            .plan(&HttpDescriptor::new(&rules, &request, peeked.as_ref()).connected_by(peer));
         let mut enforcing = pin!(plan.enforce(&self.store, &self.local));
         let (mut ruling, turn) = poll_fn(|context| {
             let mut lines = plan.has_queue().then(|| self.lines.lock());

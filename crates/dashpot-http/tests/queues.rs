@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::Body;
+use dashpot_rules::LiveRules;
 use http::{Request, Response};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 use crate::common::{limit, rules, store};
+use crate::queue_model::{INTERVAL, Line, pass, settle, text};
 
 type Served = Arc<Mutex<Vec<(u64, u64)>>>;
 type Limited = tower::util::BoxCloneService<Request<Body>, Response<()>, Infallible>;
@@ -123,5 +125,77 @@ async fn who_leaves_the_queue_gives_its_permit_back() {
     for number in 1..4 {
         let waiting = tokio::time::timeout(Duration::from_secs(1), service.call(request(number)));
         assert!(waiting.await.is_err(), "{number} should wait, not be denied");
+    }
+}
+
+/// Each keeps a place in every line that is meant, closes up in each of them, and leaves when the last of them lets it.
+#[tokio::test(start_paused = true)]
+async fn who_stands_in_two_lines_closes_up_in_both() {
+    let queue = |name: &str, limit: &str, more: &str| {
+        format!(
+            "[[rule]]\nname = '{name}'\nlimits = ['{limit}']\nalgorithm = 'leaky-bucket'\n\
+             queue = 9\n{more}\n"
+        )
+    };
+    let text = queue("fast", "25/s", "") + &queue("slow", "10/s", "match = { path = '/both/*' }");
+    let (served, (store, clock), start) =
+        (Arc::new(Mutex::new(Vec::new())), store(), Instant::now());
+    let notes = served.clone();
+    let inner = service_fn(move |request: Request<Body>| {
+        let path = request.uri().path().to_owned();
+        notes.lock().unwrap().push((path, start.elapsed().as_millis() as u64));
+        async { Ok::<_, Infallible>(Response::new(Body::empty())) }
+    });
+    let service = limit(rules(&text), store).layer(inner);
+    let come = |path: &str| {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        tokio::spawn(service.clone().oneshot(request))
+    };
+    let mut tasks = Vec::new();
+    for path in ["/both/0", "/both/1", "/both/2", "/both/3", "/fast/4"] {
+        tasks.push(come(path));
+        settle().await;
+    }
+    for now in 0..700 {
+        match now {
+            10 => tasks[2].abort(),
+            20 => tasks.push(come("/both/5")),
+            _ => {}
+        }
+        settle().await;
+        pass(&clock).await;
+    }
+    let expected =
+        [("/both/0", 0), ("/both/1", 100), ("/fast/4", 120), ("/both/3", 200), ("/both/5", 300)];
+    let expected = expected.map(|(path, at)| (path.to_owned(), at));
+    assert_eq!(*served.lock().unwrap(), expected);
+}
+
+/// Who waits is not forgotten when the rules are read again.
+#[tokio::test(start_paused = true)]
+async fn who_waits_is_served_after_rules_were_replaced() {
+    let (served, (store, clock)) = (Arc::new(Mutex::new(0)), store());
+    let live = LiveRules::new(rules(&text(&Line { places: 9, undelayed: 0 }, 1)));
+    let count = served.clone();
+    let inner = service_fn(move |_: Request<Body>| {
+        *count.lock().unwrap() += 1;
+        async { Ok::<_, Infallible>(Response::new(Body::empty())) }
+    });
+    let service = limit(live.clone(), store).layer(inner);
+    let come = || tokio::spawn(service.clone().oneshot(Request::new(Body::empty())));
+    let mut tasks: Vec<_> = (0..4).map(|_| come()).collect();
+    settle().await;
+    live.replace(rules("[[rule]]\nname = 'other'\nlimits = ['100/s']"));
+    tasks.push(come());
+    settle().await;
+    assert_eq!(*served.lock().unwrap(), 2, "one by the old rules, one by the new");
+    live.replace(rules(&text(&Line { places: 5, undelayed: 0 }, 1)));
+    tasks.push(come());
+    for _ in 0..INTERVAL * 4 {
+        pass(&clock).await;
+    }
+    assert_eq!(*served.lock().unwrap(), 6);
+    for task in tasks {
+        assert_eq!(task.await.unwrap().unwrap().status(), 200);
     }
 }

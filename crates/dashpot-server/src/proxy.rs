@@ -11,6 +11,7 @@ mod headers;
 mod link;
 mod progress;
 mod settings;
+mod stream;
 mod tunnel;
 
 use dashpot_rules::Listen;

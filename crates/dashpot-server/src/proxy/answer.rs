@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use dashpot_http::{InFlight, Peer};
+use dashpot_http::InFlight;
 use dashpot_rules::MaxBody;
 use http::header::{ALLOW, CONNECTION, HOST, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Version, request};
@@ -30,7 +30,7 @@ pub(crate) async fn answer(
     let began = Instant::now();
     progress.is_answering();
     let gateway = caller.gateway();
-    let (mut head, incoming) = request.into_parts();
+    let (head, incoming) = request.into_parts();
     let note = gateway.log.as_ref().map(|log| log.note(&head, &caller.origin, &gateway.rules));
     let upload = (!incoming.is_end_stream()).then(Arc::<Upload>::default);
     let most = match gateway.settings.max_body {
@@ -48,10 +48,13 @@ pub(crate) async fn answer(
                     RequestBody::new(incoming, most, patience, upload.clone())
                 }
             };
-            head.extensions.insert(Peer(caller.origin.peer));
-            let forward = Forward { caller: caller.clone(), upload: upload.clone() };
-            let Ok(response) =
-                gateway.layer.layer(forward).call(Request::from_parts(head, body)).await;
+            let forward = Forward {
+                caller: caller.clone(),
+                upload: upload.clone(),
+                progress: progress.clone(),
+            };
+            let mut limited = gateway.layer.layer(forward).connected_by(caller.origin.peer.ip());
+            let Ok(response) = limited.call(Request::from_parts(head, body)).await;
             response
         }
     };
@@ -62,18 +65,18 @@ pub(crate) async fn answer(
     if let Some(held) = response.extensions_mut().remove::<InFlight>() {
         caller.hold(held);
     }
-    let status = response.status();
+    let (status, now) = (response.status(), Instant::now());
     if let Some(answered) = caller.worker.service.answered.get(caller.worker.number) {
-        answered.count(Door::Proxy, status, began.elapsed());
+        answered.count(Door::Proxy, status, now.duration_since(began));
     }
     let ended = note.map(|note| {
         Box::new(move |bytes| note.write(status, bytes, began.elapsed()))
             as Box<dyn FnOnce(u64) + Send>
     });
     if response.body().is_end_stream() {
-        progress.is_idle();
+        progress.is_idle(now);
     } else {
-        progress.is_sending();
+        progress.is_sending(now);
     }
     Ok(response.map(|body| Sent::new(body, progress, ended)))
 }

@@ -363,13 +363,14 @@ impl Body for Sent {
             Poll::Pending => this.progress.is_answering(),
             Poll::Ready(Some(Ok(frame))) => {
                 this.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+                let now = Instant::now();
                 if this.body.is_end_stream() {
-                    this.progress.is_idle();
+                    this.progress.is_idle(now);
                 } else {
-                    this.progress.is_sending();
+                    this.progress.is_sending(now);
                 }
             }
-            Poll::Ready(_) => this.progress.is_idle(),
+            Poll::Ready(_) => this.progress.is_idle(Instant::now()),
         }
         polled
     }

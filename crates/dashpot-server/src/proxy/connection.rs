@@ -24,6 +24,7 @@ use crate::proxy::gateway::Gateway;
 use crate::proxy::headers::Origin;
 use crate::proxy::link::Link;
 use crate::proxy::progress::Progress;
+use crate::proxy::stream::Terse;
 use crate::proxy::tunnel;
 use crate::serve::connection::{HEAD_MAX, Security, Worker, linger};
 
@@ -42,6 +43,8 @@ pub(crate) struct Caller {
     pub(crate) worker: Arc<Worker>,
     gateway: Arc<Gateway>,
     pub(crate) origin: Origin,
+    /// Whether it has several requests at once.
+    pub(crate) is_multiplexed: bool,
     /// Whether a body was answered without being read.
     pub(crate) left_unread: AtomicBool,
     /// The backend's side, once both speak something else.
@@ -104,6 +107,7 @@ pub(crate) async fn serve(
         worker,
         gateway,
         origin: Origin::new(peer, is_secure),
+        is_multiplexed: is_http2,
         left_unread: AtomicBool::new(false),
         switched: Mutex::default(),
     });
@@ -111,7 +115,7 @@ pub(crate) async fn serve(
     if !first.is_empty() {
         progress.has_read();
     }
-    let stream = Watched { first: first.into(), stream, progress: progress.clone() };
+    let stream = Watched { first: first.into(), stream: Terse(stream), progress: progress.clone() };
     match is_http2 {
         true => Box::pin(multiplexed(caller, stream, stopping)).await,
         false => one_by_one(caller, stream, progress, stopping).await,
@@ -160,7 +164,8 @@ async fn one_by_one<S>(
                 break ended.is_err_and(|error| error.is_parse());
             }
             () = look.as_mut() => {
-                if progress.too_late(patience).is_some_and(|late| late <= look.deadline()) {
+                let is_late = progress.too_late(patience).is_some_and(|late| late <= look.deadline());
+                if is_late && !progress.gives_up() {
                     debug!(peer = %caller.origin.peer, "the connection took too long");
                     return;
                 }

@@ -16,9 +16,9 @@ use tower_service::Service;
 use crate::proxy::body::{Answer, RequestBody, ResponseBody, Upload, Uploading};
 use crate::proxy::connection::Caller;
 use crate::proxy::failure::Failure;
-use crate::proxy::gateway::Gateway;
 use crate::proxy::headers;
 use crate::proxy::link::Link;
+use crate::proxy::progress::Progress;
 
 /// The way to the backend, for one request.
 #[derive(Clone)]
@@ -26,6 +26,7 @@ pub(crate) struct Forward {
     pub(crate) caller: Arc<Caller>,
     /// What becomes of the request's body, if it has one.
     pub(crate) upload: Option<Arc<Upload>>,
+    pub(crate) progress: Arc<Progress>,
 }
 
 impl Service<Request<RequestBody>> for Forward {
@@ -38,130 +39,147 @@ impl Service<Request<RequestBody>> for Forward {
     }
 
     fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
-        let Self { caller, upload } = self.clone();
+        let forward = self.clone();
         Box::pin(async move {
-            let gateway = caller.gateway();
-            let answered = forward(&caller, gateway, upload.as_deref(), request).await;
+            let answered = forward.forward(request).await;
             Ok(answered.unwrap_or_else(|failure| {
-                gateway.counters.note(&failure);
+                forward.caller.gateway().counters.note(&failure);
                 failure.respond()
             }))
         })
     }
 }
 
-async fn forward(
-    caller: &Caller,
-    gateway: &Gateway,
-    upload: Option<&Upload>,
-    request: Request<RequestBody>,
-) -> Result<Response<ResponseBody>, Failure> {
-    let (mut head, body) = request.into_parts();
-    let is_upgrade = headers::is_upgrade(&head, upload.is_some());
-    headers::to_backend(&mut head, &caller.origin, &gateway.rules.borrow(), is_upgrade);
-    // What the connection and the layer know of it is not the backend's.
-    head.extensions.clear();
-    let (response, link) = send(caller, gateway, upload, Request::from_parts(head, body)).await?;
-    let (mut head, body) = response.into_parts();
-    head.version = Version::HTTP_11;
-    let has_switched = head.status == StatusCode::SWITCHING_PROTOCOLS;
-    headers::to_caller(&mut head.headers, has_switched);
-    if has_switched {
-        if !is_upgrade {
-            return Err(Failure::Switched);
-        }
+impl Forward {
+    async fn forward(
+        &self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        let Self { caller, upload, .. } = self;
+        let gateway = caller.gateway();
+        let (mut head, body) = request.into_parts();
+        let is_upgrade = headers::is_upgrade(&head, upload.is_some());
+        headers::to_backend(&mut head, &caller.origin, &gateway.rules.borrow(), is_upgrade);
+        // What the connection and the layer know of it is not the backend's.
         head.extensions.clear();
-        caller.switch(link);
-        return Ok(Response::from_parts(head, ResponseBody::Whole(None)));
+        let (response, link) = self.send(Request::from_parts(head, body)).await?;
+        let (mut head, body) = response.into_parts();
+        head.version = Version::HTTP_11;
+        let has_switched = head.status == StatusCode::SWITCHING_PROTOCOLS;
+        headers::to_caller(&mut head.headers, has_switched);
+        if has_switched {
+            if !is_upgrade {
+                return Err(Failure::Switched);
+            }
+            head.extensions.clear();
+            caller.switch(link);
+            return Ok(Response::from_parts(head, ResponseBody::Whole(None)));
+        }
+        let is_empty = body.is_end_stream();
+        let patience = gateway.settings.patience.response;
+        let mut answer = Answer::new(body, link, caller.worker.pool.clone(), patience);
+        if !is_empty {
+            return Ok(Response::from_parts(head, ResponseBody::Coming(Box::new(answer))));
+        }
+        poll_fn(|context| {
+            answer.give_back(context);
+            Poll::Ready(())
+        })
+        .await;
+        Ok(Response::from_parts(head, ResponseBody::Whole(None)))
     }
-    let is_empty = body.is_end_stream();
-    let patience = gateway.settings.response_timeout;
-    let mut answer = Answer::new(body, link, caller.worker.pool.clone(), patience);
-    if !is_empty {
-        return Ok(Response::from_parts(head, ResponseBody::Coming(Box::new(answer))));
+
+    /// Sends a request by a connection that was kept, or by a new one. If one that was kept turns out to be closed, and nothing can
+    /// have come of the request that must not come of it twice, it is sent again.
+    async fn send(&self, request: Request<RequestBody>) -> Result<Answered, Failure> {
+        let gateway = self.caller.gateway();
+        let Some(link) = self.caller.worker.pool.take() else {
+            let link = Link::open(gateway).await?;
+            return self.exchange(link, request).await.map_err(|(failure, _)| failure);
+        };
+        let second = Second::of(&request);
+        let (failure, unsent) = match self.exchange(link, request).await {
+            Ok(answered) => return Ok(answered),
+            Err(failed) => failed,
+        };
+        let request = match unsent.or_else(|| second.map(Second::into_request)) {
+            Some(request) if failure.is_closed() => request,
+            _ => return Err(failure),
+        };
+        gateway.counters.retries.fetch_add(1, Ordering::Relaxed);
+        let link = Link::open(gateway).await?;
+        self.exchange(link, request).await.map_err(|(failure, _)| failure)
     }
-    poll_fn(|context| {
-        answer.give_back(context);
-        Poll::Ready(())
-    })
-    .await;
-    Ok(Response::from_parts(head, ResponseBody::Whole(None)))
+
+    /// Sends a request and waits for the head of the answer. What was not sent comes back.
+    async fn exchange(
+        &self,
+        mut link: Box<Link>,
+        request: Request<RequestBody>,
+    ) -> Result<Answered, (Failure, Option<Request<RequestBody>>)> {
+        let upload = self.upload.as_deref();
+        let mut sending = pin!(link.sender.try_send_request(request));
+        let mut waiting = Waiting::default();
+        let answered = poll_fn(|context| {
+            link.drive(context);
+            if let Poll::Ready(answered) = sending.as_mut().poll(context) {
+                return Poll::Ready(Some(answered));
+            }
+            self.poll_given_up(&mut waiting, context).map(|()| None)
+        })
+        .await;
+        self.progress.is_answering();
+        match answered {
+            Some(Ok(response)) => Ok((response, link)),
+            Some(Err(mut failed)) => {
+                let unsent = failed.take_message();
+                let failure = match upload.map(Upload::now) {
+                    Some(Uploading::TooLong) => Failure::TooLong,
+                    Some(Uploading::Late) => Failure::Late,
+                    Some(Uploading::Broken) => Failure::BadBody,
+                    _ => Failure::Broken(failed.into_error()),
+                };
+                Err((failure, unsent))
+            }
+            None => Err((Failure::ResponseTimeout, None)),
+        }
+    }
+
+    /// Whether the backend has taken too long.
+    fn poll_given_up(&self, waiting: &mut Waiting, context: &mut Context<'_>) -> Poll<()> {
+        if self.upload.as_ref().is_some_and(|upload| upload.now() == Uploading::Waiting) {
+            // That is the caller's time, and is seen to where its body is read.
+            self.progress.is_answering();
+            *waiting = Waiting::default();
+            return Poll::Pending;
+        }
+        let pieces = self.upload.as_ref().map_or(0, |upload| upload.pieces());
+        let is_new = waiting.pieces.replace(pieces) != Some(pieces);
+        if is_new {
+            self.progress.waits_for_backend();
+        }
+        if !self.caller.is_multiplexed {
+            // Who looks after the connection looks after this, too.
+            return if self.progress.is_given_up() { Poll::Ready(()) } else { Poll::Pending };
+        }
+        let patience = self.caller.gateway().settings.patience.response;
+        if is_new {
+            waiting.timer = Some(Box::pin(sleep(patience)));
+        }
+        waiting.timer.as_mut().map_or(Poll::Pending, |timer| timer.as_mut().poll(context))
+    }
 }
 
-/// Sends a request by a connection that was kept, or by a new one. If one that was kept turns out to be closed, and nothing can have
-/// come of the request that must not come of it twice, it is sent again.
-async fn send(
-    caller: &Caller,
-    gateway: &Gateway,
-    upload: Option<&Upload>,
-    request: Request<RequestBody>,
-) -> Result<Answered, Failure> {
-    let Some(link) = caller.worker.pool.take() else {
-        let link = Link::open(gateway).await?;
-        return exchange(gateway, link, upload, request).await.map_err(|(failure, _)| failure);
-    };
-    let second = Second::of(&request);
-    let (failure, unsent) = match exchange(gateway, link, upload, request).await {
-        Ok(answered) => return Ok(answered),
-        Err(failed) => failed,
-    };
-    let request = match unsent.or_else(|| second.map(Second::into_request)) {
-        Some(request) if failure.is_closed() => request,
-        _ => return Err(failure),
-    };
-    gateway.counters.retries.fetch_add(1, Ordering::Relaxed);
-    let link = Link::open(gateway).await?;
-    exchange(gateway, link, upload, request).await.map_err(|(failure, _)| failure)
+/// How the backend is waited for.
+#[derive(Default)]
+struct Waiting {
+    /// How many pieces of the request's body there had been when that began.
+    pieces: Option<u64>,
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
 /// An answer, and the connection by which its body comes.
 type Answered = (Response<Incoming>, Box<Link>);
-
-/// Sends a request and waits for the head of the answer. What was not sent comes back.
-async fn exchange(
-    gateway: &Gateway,
-    mut link: Box<Link>,
-    upload: Option<&Upload>,
-    request: Request<RequestBody>,
-) -> Result<Answered, (Failure, Option<Request<RequestBody>>)> {
-    let patience = gateway.settings.response_timeout;
-    let mut sending = pin!(link.sender.try_send_request(request));
-    let mut timer = pin!(None::<Sleep>);
-    let mut pieces = 0;
-    let answered = poll_fn(|context| {
-        link.drive(context);
-        if let Poll::Ready(answered) = sending.as_mut().poll(context) {
-            return Poll::Ready(Some(answered));
-        }
-        if upload.is_some_and(|upload| upload.now() == Uploading::Waiting) {
-            // That is the caller's time, and is seen to where its body is read.
-            timer.set(None);
-            return Poll::Pending;
-        }
-        let pieces_now = upload.map_or(0, Upload::pieces);
-        if timer.is_none() || pieces_now != pieces {
-            pieces = pieces_now;
-            timer.set(Some(sleep(patience)));
-        }
-        let timer = timer.as_mut().as_pin_mut();
-        timer.map_or(Poll::Pending, |timer| timer.poll(context).map(|()| None))
-    })
-    .await;
-    match answered {
-        Some(Ok(response)) => Ok((response, link)),
-        Some(Err(mut failed)) => {
-            let unsent = failed.take_message();
-            let failure = match upload.map(Upload::now) {
-                Some(Uploading::TooLong) => Failure::TooLong,
-                Some(Uploading::Late) => Failure::Late,
-                Some(Uploading::Broken) => Failure::BadBody,
-                _ => Failure::Broken(failed.into_error()),
-            };
-            Err((failure, unsent))
-        }
-        None => Err((Failure::ResponseTimeout, None)),
-    }
-}
 
 /// What it takes to send a request a second time.
 struct Second {

@@ -17,7 +17,6 @@ use crate::serve::store::AnyStore;
 pub(crate) struct Settings {
     pub(crate) upstream: Upstream,
     pub(crate) connect_timeout: Duration,
-    pub(crate) response_timeout: Duration,
     pub(crate) tunnel_timeout: Duration,
     pub(crate) patience: Patience,
     pub(crate) max_body: MaxBody,

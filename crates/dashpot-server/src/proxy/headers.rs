@@ -149,6 +149,7 @@ pub(crate) fn to_backend(
         Some(before) => with_one_more(&before, origin),
         None => origin.address.clone(),
     };
+    headers.reserve(4);
     headers.insert(FORWARDED_FOR, chain);
     headers.insert(FORWARDED_PROTO, scheme);
     headers.insert(REAL_IP, real.unwrap_or_else(|| origin.address.clone()));

@@ -19,9 +19,13 @@ use tokio::time::{Instant, timeout};
 use crate::proxy::body::RequestBody;
 use crate::proxy::failure::Failure;
 use crate::proxy::gateway::Gateway;
+use crate::proxy::stream::Terse;
 
 /// How long a connection is kept that nobody uses. Some servers close them after little more.
 const KEPT: Duration = Duration::from_secs(15);
+
+/// How long after it was used a connection is taken for open.
+const FRESH: Duration = Duration::from_millis(100);
 
 /// How many are kept by each thread.
 const KEPT_MOST: usize = 256;
@@ -32,7 +36,7 @@ const HEAD_MAX: usize = 256 * 1024;
 /// A connection to the backend.
 pub(crate) struct Link {
     pub(crate) sender: SendRequest<RequestBody>,
-    connection: Connection<TokioIo<TcpStream>, RequestBody>,
+    connection: Connection<TokioIo<Terse<TcpStream>>, RequestBody>,
     /// Whether there is nothing to drive any more.
     is_over: bool,
     /// Whether it has answered before.
@@ -55,7 +59,7 @@ impl Link {
         gateway.counters.connections.fetch_add(1, Ordering::Relaxed);
         let mut builder = Builder::new();
         builder.max_buf_size(HEAD_MAX);
-        let begun = builder.handshake(TokioIo::new(stream)).await;
+        let begun = builder.handshake(TokioIo::new(Terse(stream))).await;
         let (sender, connection) = begun.map_err(Failure::Broken)?;
         let since = Instant::now();
         let mut link = Box::new(Self { sender, connection, is_over: false, is_used: false, since });
@@ -87,7 +91,7 @@ impl Link {
     /// The stream, and what was read of it already: for who speaks something else from now on.
     pub(crate) fn into_stream(self) -> (TcpStream, Bytes) {
         let parts = self.connection.into_parts();
-        (parts.io.into_inner(), parts.read_buf)
+        (parts.io.into_inner().0, parts.read_buf)
     }
 }
 
@@ -103,9 +107,14 @@ impl Pool {
     pub(crate) fn take(&self) -> Option<Box<Link>> {
         loop {
             let mut link = self.idle.lock().pop()?;
+            let unused = link.since.elapsed();
+            // One that was just used is mostly open; if it is not, that is seen when it is driven.
+            if unused < FRESH {
+                return Some(link);
+            }
             let mut context = Context::from_waker(Waker::noop());
             link.drive(&mut context);
-            if !link.is_over && link.since.elapsed() < KEPT && link.is_ready(&mut context) {
+            if unused < KEPT && link.is_ready(&mut context) {
                 return Some(link);
             }
         }

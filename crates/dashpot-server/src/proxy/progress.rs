@@ -1,6 +1,7 @@
-//! What a caller's connection is doing, and since when. Timers for each of a request's steps would take longer than the steps.
+//! What a caller's connection is doing, and since when. A timer for each of a request's steps would take longer than the step:
+//! there is one, and when it rings the connection is looked at.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -12,6 +13,8 @@ pub(crate) struct Progress {
     /// Microseconds since it began.
     since: AtomicU64,
     began: Instant,
+    /// Whether the backend took too long.
+    is_given_up: AtomicBool,
 }
 
 /// There is no request.
@@ -22,21 +25,29 @@ const HEAD: u8 = 1;
 const ANSWERING: u8 = 2;
 /// The caller is to take more of the answer.
 const SENDING: u8 = 3;
+/// The backend is to answer, or to take more of the request.
+const BACKEND: u8 = 4;
 
 /// How long each may take, but for what others see to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     pub(crate) idle: Duration,
     pub(crate) client: Duration,
+    pub(crate) response: Duration,
 }
 
 impl Progress {
     pub(crate) fn new() -> Self {
-        Self { phase: AtomicU8::new(IDLE), since: AtomicU64::new(0), began: Instant::now() }
+        Self {
+            phase: AtomicU8::new(IDLE),
+            since: AtomicU64::new(0),
+            began: Instant::now(),
+            is_given_up: AtomicBool::new(false),
+        }
     }
 
-    fn enter(&self, phase: u8) {
-        let since = self.began.elapsed().as_micros();
+    fn enter(&self, phase: u8, now: Instant) {
+        let since = now.saturating_duration_since(self.began).as_micros();
         self.since.store(u64::try_from(since).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.phase.store(phase, Ordering::Relaxed);
     }
@@ -44,7 +55,7 @@ impl Progress {
     /// Something came of it; what, is seen when it is all there.
     pub(crate) fn has_read(&self) {
         if self.phase.load(Ordering::Relaxed) == IDLE {
-            self.enter(HEAD);
+            self.enter(HEAD, Instant::now());
         }
     }
 
@@ -52,12 +63,32 @@ impl Progress {
         self.phase.store(ANSWERING, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_sending(&self) {
-        self.enter(SENDING);
+    pub(crate) fn is_sending(&self, now: Instant) {
+        self.enter(SENDING, now);
     }
 
-    pub(crate) fn is_idle(&self) {
-        self.enter(IDLE);
+    pub(crate) fn is_idle(&self, now: Instant) {
+        self.enter(IDLE, now);
+    }
+
+    pub(crate) fn waits_for_backend(&self) {
+        self.is_given_up.store(false, Ordering::Relaxed);
+        self.enter(BACKEND, Instant::now());
+    }
+
+    /// Whether it is the backend that took too long. It is not waited for any more.
+    pub(crate) fn gives_up(&self) -> bool {
+        let is_backend = self.phase.load(Ordering::Relaxed) == BACKEND;
+        if is_backend {
+            self.is_given_up.store(true, Ordering::Relaxed);
+            self.is_answering();
+        }
+        is_backend
+    }
+
+    /// Whether the backend is not waited for any more.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.is_given_up.load(Ordering::Relaxed)
     }
 
     /// When it will have taken too long, as it is now.
@@ -65,14 +96,16 @@ impl Progress {
         let patience = match self.phase.load(Ordering::Relaxed) {
             IDLE => patience.idle,
             ANSWERING => return None,
+            BACKEND => patience.response,
             _ => patience.client,
         };
         Some(self.began + Duration::from_micros(self.since.load(Ordering::Relaxed)) + patience)
     }
 
-    /// When to look again.
+    /// When to look again: before anything that begins now can have taken too long.
     pub(crate) fn look_at(&self, patience: Patience) -> Instant {
-        let soon = || Instant::now() + patience.idle.min(patience.client);
-        self.too_late(patience).unwrap_or_else(soon)
+        let Patience { idle, client, response } = patience;
+        let soon = Instant::now() + idle.min(client).min(response);
+        self.too_late(patience).map_or(soon, |late| late.min(soon))
     }
 }

@@ -176,11 +176,6 @@ impl Args {
                 written.connect_timeout,
                 USUAL_CONNECT_TIMEOUT,
             ),
-            response_timeout: either(
-                self.response_timeout,
-                written.response_timeout,
-                USUAL_RESPONSE_TIMEOUT,
-            ),
             tunnel_timeout: either(
                 self.tunnel_timeout,
                 written.tunnel_timeout,
@@ -189,6 +184,11 @@ impl Args {
             patience: Patience {
                 idle: either(self.idle_timeout, written.idle_timeout, USUAL_IDLE_TIMEOUT),
                 client: either(self.client_timeout, written.client_timeout, USUAL_CLIENT_TIMEOUT),
+                response: either(
+                    self.response_timeout,
+                    written.response_timeout,
+                    USUAL_RESPONSE_TIMEOUT,
+                ),
             },
             max_body: self.max_body.or(written.max_body).unwrap_or(USUAL_MAX_BODY),
         })
