@@ -81,11 +81,16 @@ fn is_right(heard: Heard, reset: bool, told: &Result<Message, Failure>) -> bool 
 /// Every way to die, over connections that are new or have been used before.
 fn dies(how: &str, method: &str, kept: bool) {
     let backend = Backend::start(mortal);
-    let mut gateway = Gateway::start(backend.address, &["--threads", "1"]);
+    let mut gateway =
+        Gateway::start(backend.address, &["--threads", "1", "--response-timeout", "5s"]);
     gateway.serves("/warm");
     let sockets = gateway.sockets();
     let mut wrong = Vec::new();
     for (nth, (said, heard)) in DEATHS.iter().enumerate() {
+        // What hangs takes its time, and twice is enough.
+        if wrong.len() > 1 {
+            break;
+        }
         if !kept {
             backend.cut();
         }
@@ -110,12 +115,15 @@ fn dies(how: &str, method: &str, kept: bool) {
         {
             wrong.push(format!("{said:?}: its caller cannot go on"));
         }
-        gateway.serves("/next");
+        let next = gateway.caller().get("/next").map(|next| next.text());
+        if next != Ok("GET /next".to_owned()) {
+            wrong.push(format!("{said:?}: the next one got {next:?}"));
+        }
     }
+    assert!(wrong.is_empty(), "{how}, {method}: {wrong:#?}");
     gateway.has_sockets(sockets + 2, Duration::from_secs(10));
     backend.is_content();
     gateway.is_well();
-    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]

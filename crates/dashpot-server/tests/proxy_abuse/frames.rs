@@ -174,6 +174,6 @@ fn compressed(bytes: &[u8]) -> u16 {
 fn digits_are_read_as_they_are_compressed() {
     // 408: 011010 00000 011110, then ones.
     assert_eq!(compressed(&[0b0110_1000, 0b0000_1111, 0b0111_1111]), 408);
-    assert_eq!(code(&[0x48, 0x82, 0x10, 0x02]), 200);
+    assert_eq!(code(&[0x48, 0x82, 0x10, 0x01]), 200);
     assert_eq!(code(&[0x20, 0x8c]), 400);
 }

@@ -60,21 +60,22 @@ fn who_asks_and_never_listens_is_let_go() {
     let mut gateway = Gateway::start(backend.address, &["--client-timeout", "2s"]);
     gateway.serves("/warm");
     let open = || gateway.service.metric("dashpot_open_connections");
-    let (before, few) = (gateway.service.memory(), open());
+    let before = gateway.service.memory();
     let some = get("/bytes/100000").repeat(500);
     let mut callers: Vec<_> = (0..10).map(|_| gateway.caller()).collect();
     for caller in &mut callers {
         caller.stream.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
         caller.send(&some);
     }
-    until("them to be there", Duration::from_secs(5), || (open() >= few + 10.0).then_some(()));
+    until("them to be there", Duration::from_secs(5), || (open() >= 10.0).then_some(()));
     let (mut most, begun) = (0, Instant::now());
-    while open() >= few + 3.0 {
+    // Somebody else may be there, and whoever looks at it.
+    while open() >= 4.0 {
         most = most.max(gateway.service.memory());
         let honest = gateway.serves("/honest");
         assert!(honest < Duration::from_secs(3), "others waited {honest:?}");
         let took = begun.elapsed();
-        assert!(took < Duration::from_secs(12), "{} are still there after {took:?}", open() - few);
+        assert!(took < Duration::from_secs(12), "{} are still there after {took:?}", open());
     }
     println!("let go after {:?}; {before} bytes became {most} at most", begun.elapsed());
     assert!(most < before + 16 * 1024 * 1024, "{before} bytes became {most}");

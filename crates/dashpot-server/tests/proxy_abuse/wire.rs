@@ -1,12 +1,12 @@
 //! HTTP/1.1 as strictly as it can be read. Whatever a gateway says to its backend and to its callers
 //! has to stand it: then nobody can read it in another way.
 
-use std::fmt::Write;
+use std::fmt::{self, Debug, Write};
 
 pub(crate) type Fields = Vec<(String, Vec<u8>)>;
 
 /// A request or an answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) line: String,
     pub(crate) fields: Fields,
@@ -26,6 +26,16 @@ pub(crate) type Read<T> = Result<T, Stop>;
 
 pub(crate) fn wrong<T>(what: impl Into<String>) -> Read<T> {
     Err(Stop::Wrong(what.into()))
+}
+
+impl Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.line)?;
+        for (name, value) in self.fields.iter().chain(&self.trailers) {
+            write!(f, " [{name}: {}]", value.escape_ascii())?;
+        }
+        write!(f, " \"{}\"", self.body[..self.body.len().min(500)].escape_ascii())
+    }
 }
 
 impl Message {
