@@ -10,6 +10,7 @@ mod layer;
 mod machine;
 mod peer;
 mod peers;
+mod proxy;
 mod redis;
 mod resp;
 mod servers;
@@ -32,7 +33,7 @@ pub(crate) enum Scale {
 
 type Section = (&'static str, fn(Scale));
 
-const SECTIONS: [Section; 13] = [
+const SECTIONS: [Section; 14] = [
     ("speed", speed::report),
     ("three", speed::report_three),
     ("excess", excess::report),
@@ -46,11 +47,12 @@ const SECTIONS: [Section; 13] = [
     ("service", service::report),
     ("grpc", grpc::report),
     ("resp", resp::report),
+    ("proxy", proxy::report),
 ];
 
 const USAGE: &str =
     "usage: bench [--quick | --full] [speed] [three] [excess] [bytes] [fill] [flood] [layer] [rules]
-             [redis] [outage] [service] [grpc] [resp]
+             [redis] [outage] [service] [grpc] [resp] [proxy]
 
   --quick   about two minutes: fewer rounds, and what is rough about them shows
   --full    adds 10 million keys: half an hour, 5 GB of memory

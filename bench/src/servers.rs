@@ -110,3 +110,33 @@ pub(crate) fn medians<S, const FIGURES: usize>(
     }
     figures.into_iter().map(|figures| figures.map(median)).collect()
 }
+
+/// Asks by `wrk` for some seconds: one thread, 50 connections. What it tells.
+pub(crate) fn wrk(script: &Path, url: &str, seconds: u32) -> String {
+    let output = Command::new("wrk")
+        .args(["-t1", "-c50", "--latency", &format!("-d{seconds}s"), "-s"])
+        .arg(script)
+        .arg(url)
+        .output()
+        .expect("wrk, which is a package of Debian's");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A figure that it tells.
+pub(crate) fn figure(told: &str, name: &str) -> f64 {
+    let line = told.lines().find(|line| line.trim_start().starts_with(name));
+    let word = line.and_then(|line| line.split_whitespace().nth(1));
+    word.and_then(|word| word.parse().ok()).unwrap_or(f64::NAN)
+}
+
+/// A time that it tells, in milliseconds: `612.00us`, `1.61ms`, `1.02s`.
+pub(crate) fn millis(told: &str, name: &str) -> f64 {
+    let line = told.lines().find(|line| line.trim_start().starts_with(name));
+    let Some(word) = line.and_then(|line| line.split_whitespace().nth(1)) else { return f64::NAN };
+    let (digits, factor) = match word {
+        word if word.ends_with("us") => (&word[..word.len() - 2], 1e-3),
+        word if word.ends_with("ms") => (&word[..word.len() - 2], 1.0),
+        word => (word.trim_end_matches('s'), 1e3),
+    };
+    digits.parse::<f64>().map_or(f64::NAN, |number| number * factor)
+}

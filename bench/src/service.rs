@@ -13,7 +13,7 @@ use std::time::Instant;
 use dashpot_testkit::process::{TemporaryDirectory, free_port};
 
 use crate::Scale;
-use crate::servers::{Running, at, dashpot, medians, program, throttlecrab};
+use crate::servers::{Running, at, dashpot, figure, medians, millis, program, throttlecrab, wrk};
 use crate::table::{Table, count, median, number};
 
 /// Questions that differ in their keys, so that no key is hot.
@@ -119,37 +119,11 @@ end
     );
     fs::write(&script, lua).expect("a script");
     let url = format!("http://127.0.0.1:{port}{}", subject.path);
-    let ask = |seconds: u32| {
-        let output = Command::new("wrk")
-            .args(["-t1", "-c50", "--latency", &format!("-d{seconds}s"), "-s"])
-            .arg(&script)
-            .arg(&url)
-            .output()
-            .expect("wrk, which is a package of Debian's");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
+    let ask = |seconds: u32| wrk(&script, &url, seconds);
     // The first second fills tables, and is not counted.
     ask(1);
     let told = ask(seconds);
     Some([figure(&told, "Requests/sec:"), millis(&told, "50%"), millis(&told, "99%")])
-}
-
-fn figure(told: &str, name: &str) -> f64 {
-    let line = told.lines().find(|line| line.trim_start().starts_with(name));
-    let word = line.and_then(|line| line.split_whitespace().nth(1));
-    word.and_then(|word| word.parse().ok()).unwrap_or(f64::NAN)
-}
-
-/// `612.00us`, `1.61ms`, `1.02s`.
-fn millis(told: &str, name: &str) -> f64 {
-    let line = told.lines().find(|line| line.trim_start().starts_with(name));
-    let Some(word) = line.and_then(|line| line.split_whitespace().nth(1)) else { return f64::NAN };
-    let (digits, factor) = match word {
-        word if word.ends_with("us") => (&word[..word.len() - 2], 1e-3),
-        word if word.ends_with("ms") => (&word[..word.len() - 2], 1.0),
-        word => (word.trim_end_matches('s'), 1e3),
-    };
-    digits.parse::<f64>().map_or(f64::NAN, |number| number * factor)
 }
 
 /// From the start of the process to its first answer.

@@ -30,7 +30,6 @@ use std::future::Future;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -191,7 +190,7 @@ pub(crate) async fn run_until_told(common: &Common, prepared: Prepared) -> Resul
     greet(&service, &doors);
     tokio::select! {
         () = workers.accept(&service, &doors, tls.as_ref()) => {}
-        () = housekeep(&service, &workers) => {}
+        () = housekeep(&service) => {}
         () = signals.obey(&service, tls.as_ref()) => {}
     }
     // Those who ask whether to send requests hear it before the door is shut.
@@ -244,12 +243,11 @@ pub(crate) fn bind(
 }
 
 /// Does what is to be done now and then, for ever.
-async fn housekeep(service: &Shared, workers: &Workers) {
+async fn housekeep(service: &Shared) {
     let mut look = interval(LOOK);
     loop {
         look.tick().await;
         service.give_back_lapsed().await;
-        service.counters.open_connections.store(workers.open() as u64, Ordering::Relaxed);
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use dashpot_http::client_address;
 use dashpot_rules::{AccessLog, LiveRules};
@@ -21,19 +21,26 @@ use crate::serve::log::Format;
 /// How many lines may wait to be written.
 const WAITING_MOST: usize = 8192;
 
+/// How much is told of a path, in bytes.
+const PATH_MOST: usize = 1024;
+
+/// What nginx calls it, and those who read logs know: the caller left before it was answered.
+const LEFT: u16 = 499;
+
 /// Where lines go.
+#[derive(Clone)]
 pub(crate) struct Log {
     lines: SyncSender<Vec<u8>>,
     format: Format,
     dropped: Arc<AtomicU64>,
 }
 
-/// What is known of a request before it is answered.
+/// What is known of a request before it is answered. Written when it is, or when it never will be.
 pub(crate) struct Note {
-    lines: SyncSender<Vec<u8>>,
-    format: Format,
-    dropped: Arc<AtomicU64>,
+    log: Log,
+    is_written: bool,
     at: SystemTime,
+    began: Instant,
     ip: IpAddr,
     method: Method,
     path: String,
@@ -82,14 +89,17 @@ impl Log {
         let peer = origin.peer.ip().to_canonical();
         let rules = rules.borrow();
         let ip = client_address(rules.identity(), Some(peer), &head.headers);
+        let path = head.uri.path();
+        let path = path.get(..path.floor_char_boundary(PATH_MOST)).unwrap_or_default();
         Note {
-            lines: self.lines.clone(),
-            format: self.format,
-            dropped: self.dropped.clone(),
+            log: self.clone(),
+            is_written: false,
             at: SystemTime::now(),
+            began: Instant::now(),
             ip: ip.map_or(peer, |found| found.address),
             method: head.method.clone(),
-            path: head.uri.path().to_owned(),
+            // CONNECT has none.
+            path: if path.is_empty() { "-".to_owned() } else { path.to_owned() },
             version: head.version,
         }
     }
@@ -97,33 +107,46 @@ impl Log {
 
 impl Note {
     /// Writes the line, now that all is known.
-    pub(crate) fn write(self, status: StatusCode, bytes: u64, took: Duration) {
+    pub(crate) fn write(mut self, status: StatusCode, bytes: u64) {
+        self.put(status.as_u16(), bytes);
+    }
+
+    fn put(&mut self, status: u16, bytes: u64) {
+        self.is_written = true;
         let at = jiff::Timestamp::try_from(self.at).unwrap_or_default();
         let time = format!("{at:.3}");
         let version = format!("{:?}", self.version);
-        let seconds = took.as_secs_f64();
-        let mut line = match self.format {
+        let seconds = self.began.elapsed().as_secs_f64();
+        let mut line = match self.log.format {
             Format::Json => serde_json::to_vec(&Line {
                 time: &time,
                 ip: self.ip,
                 method: self.method.as_str(),
                 path: &self.path,
                 version: &version,
-                status: status.as_u16(),
+                status,
                 bytes,
                 seconds,
             })
             .unwrap_or_default(),
             Format::Text => {
                 let (method, path) = (self.method.as_str(), Escaped(&self.path));
-                let (ip, status) = (self.ip, status.as_u16());
+                let ip = self.ip;
                 format!("{time} {ip} {method} {path} {version} {status} {bytes} {seconds:.4}")
                     .into_bytes()
             }
         };
         line.push(b'\n');
-        if self.lines.try_send(line).is_err() {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+        if self.log.lines.try_send(line).is_err() {
+            self.log.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        if !self.is_written {
+            self.put(LEFT, 0);
         }
     }
 }

@@ -70,15 +70,14 @@ pub(crate) async fn answer(
         answered.count(Door::Proxy, status, now.duration_since(began));
     }
     let ended = note.map(|note| {
-        Box::new(move |bytes| note.write(status, bytes, began.elapsed()))
-            as Box<dyn FnOnce(u64) + Send>
+        Box::new(move |bytes| note.write(status, bytes)) as Box<dyn FnOnce(u64) + Send>
     });
     if response.body().is_end_stream() {
         progress.is_idle(now);
     } else {
         progress.is_sending(now);
     }
-    Ok(response.map(|body| Sent::new(body, progress, ended)))
+    Ok(response.map(|body| Sent::new(body, progress, !caller.is_multiplexed, ended)))
 }
 
 /// A request that can be read in two ways is not passed on, and nothing that comes after it by the same connection is.

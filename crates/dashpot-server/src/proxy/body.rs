@@ -16,14 +16,17 @@ use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::proxy::failure::Failure;
 use crate::proxy::link::{Link, Pool};
 use crate::proxy::progress::Progress;
 
 /// Why a body is broken off.
 #[derive(Debug)]
 pub(crate) enum BodyError {
-    /// The one who sends it failed, or what it sends is no body.
+    /// The caller failed, or what it sends is no body.
     Broken(hyper::Error),
+    /// The backend failed, or what it sends is no body.
+    Backend,
     /// It is longer than it may be.
     TooLong,
     /// It did not go on in time.
@@ -34,6 +37,7 @@ impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Broken(error) => write!(f, "the body is broken: {error}"),
+            Self::Backend => f.write_str("the backend broke off"),
             Self::TooLong => f.write_str("the body is too long"),
             Self::Late => f.write_str("the body did not go on in time"),
         }
@@ -244,6 +248,13 @@ impl Answer {
         Self { body, link: Some(link), pool, patience, waiting_since: None, timer: None }
     }
 
+    /// Closes the connection, and counts that.
+    fn give_up(&mut self, failure: &Failure) {
+        if let Some(link) = self.link.take() {
+            link.note(failure);
+        }
+    }
+
     /// Takes the connection back to where others find it.
     pub(crate) fn give_back(&mut self, context: &mut Context<'_>) {
         if let Some(link) = self.link.take() {
@@ -265,7 +276,7 @@ impl Answer {
                 if poll_until(&mut self.timer, since + self.patience, context).is_pending() {
                     return Poll::Pending;
                 }
-                self.link = None;
+                self.give_up(&Failure::Stalled);
                 Poll::Ready(Some(Err(BodyError::Late)))
             }
             Poll::Ready(Some(Ok(frame))) => {
@@ -276,8 +287,9 @@ impl Answer {
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
-                self.link = None;
-                Poll::Ready(Some(Err(BodyError::Broken(error))))
+                let failure = Failure::Broken(error);
+                self.give_up(&failure);
+                Poll::Ready(Some(Err(BodyError::Backend)))
             }
             Poll::Ready(None) => {
                 self.give_back(context);
@@ -334,7 +346,11 @@ impl AnyBody for ResponseBody {
 pub(crate) struct Sent {
     body: ResponseBody,
     progress: Arc<Progress>,
+    /// Whether it is known when all that was to be written has been: not where several answers share a stream.
+    is_alone: bool,
     bytes: u64,
+    /// Why it is broken off, once what came before has been written: that is not lost with it.
+    broken: Option<(BodyError, u64)>,
     /// Told how many bytes there were.
     ended: Option<Box<dyn FnOnce(u64) + Send>>,
 }
@@ -343,9 +359,23 @@ impl Sent {
     pub(crate) const fn new(
         body: ResponseBody,
         progress: Arc<Progress>,
+        is_alone: bool,
         ended: Option<Box<dyn FnOnce(u64) + Send>>,
     ) -> Self {
-        Self { body, progress, bytes: 0, ended }
+        Self { body, progress, is_alone, bytes: 0, broken: None, ended }
+    }
+
+    /// Breaks off, if what came before has been written.
+    fn break_off(&mut self) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match self.broken.take() {
+            Some((error, flushes)) if !self.is_alone || flushes != self.progress.flushes() => {
+                Poll::Ready(Some(Err(error)))
+            }
+            broken => {
+                self.broken = broken;
+                Poll::Pending
+            }
+        }
     }
 }
 
@@ -358,6 +388,9 @@ impl Body for Sent {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
+        if this.broken.is_some() {
+            return this.break_off();
+        }
         let polled = Pin::new(&mut this.body).poll_frame(context);
         match &polled {
             Poll::Pending => this.progress.is_answering(),
@@ -370,9 +403,18 @@ impl Body for Sent {
                     this.progress.is_sending(now);
                 }
             }
-            Poll::Ready(_) => this.progress.is_idle(Instant::now()),
+            Poll::Ready(Some(Err(_))) => this.progress.is_sending(Instant::now()),
+            Poll::Ready(None) => this.progress.is_idle(Instant::now()),
         }
-        polled
+        match polled {
+            Poll::Ready(Some(Err(error))) => {
+                this.broken = Some((error, this.progress.flushes()));
+                // Who waits is asked again when something can be written; but perhaps all has been.
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            polled => polled,
+        }
     }
 
     fn is_end_stream(&self) -> bool {

@@ -15,8 +15,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{interval, sleep_until, timeout};
+use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
 use crate::proxy::answer::answer;
@@ -24,9 +26,9 @@ use crate::proxy::gateway::Gateway;
 use crate::proxy::headers::Origin;
 use crate::proxy::link::Link;
 use crate::proxy::progress::Progress;
-use crate::proxy::stream::Terse;
+use crate::proxy::stream::{OtherSide, Shared, Terse};
 use crate::proxy::tunnel;
-use crate::serve::connection::{HEAD_MAX, Security, Worker, linger};
+use crate::serve::connection::{HEAD_MAX, Worker, linger, secure};
 
 /// What a connection of HTTP/2 begins with.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -76,49 +78,64 @@ impl Caller {
 /// Serves a connection until either side has enough.
 pub(crate) async fn serve(
     worker: Arc<Worker>,
-    mut stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    (peer, security): (SocketAddr, Security),
+    stream: TcpStream,
+    (peer, tls): (SocketAddr, Option<TlsAcceptor>),
     mut stopping: watch::Receiver<bool>,
 ) {
     let Some(gateway) = worker.service.gateway.clone() else { return };
-    let mut first = Vec::new();
-    let is_http2 = match security {
-        Security::Tls { is_http2 } => is_http2,
-        Security::None => {
-            let patience = gateway.settings.patience;
-            let reading = async {
-                // The first byte is waited for as for any other request, the others as for the rest of its head.
-                let idle = timeout(patience.idle, read_some(&mut stream, &mut first)).await;
-                matches!(idle, Ok(true))
-                    && timeout(patience.client, read_preface(&mut stream, &mut first)).await.is_ok()
-            };
-            let is_there = tokio::select! {
-                is_there = reading => is_there,
-                _ = stopping.wait_for(|stopping| *stopping) => false,
-            };
-            if !is_there {
-                return;
-            }
-            first.starts_with(PREFACE)
-        }
+    let (mut stream, other_side) = Shared::new(stream);
+    let caller = |is_secure, is_multiplexed| {
+        Arc::new(Caller {
+            worker,
+            gateway: gateway.clone(),
+            origin: Origin::new(peer, is_secure),
+            is_multiplexed,
+            left_unread: AtomicBool::new(false),
+            switched: Mutex::default(),
+        })
     };
-    let is_secure = security != Security::None;
-    let caller = Arc::new(Caller {
-        worker,
-        gateway,
-        origin: Origin::new(peer, is_secure),
-        is_multiplexed: is_http2,
-        left_unread: AtomicBool::new(false),
-        switched: Mutex::default(),
-    });
     let progress = Arc::new(Progress::new());
-    if !first.is_empty() {
-        progress.has_read();
+    if let Some(tls) = tls {
+        // In boxes, since a connection without TLS has no need of their room.
+        let secured = Box::pin(secure(tls, stream, peer, &mut stopping)).await;
+        let Some(stream) = secured else { return };
+        let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let stream = Watched::new(Bytes::new(), stream, progress.clone());
+        let caller = caller(true, is_http2);
+        return Box::pin(speak(caller, stream, progress, other_side, stopping)).await;
     }
-    let stream = Watched { first: first.into(), stream: Terse(stream), progress: progress.clone() };
-    match is_http2 {
+    let mut first = Vec::new();
+    let patience = gateway.settings.patience;
+    let reading = async {
+        // The first byte is waited for as for any other request, the others as for the rest of its head.
+        let idle = timeout(patience.idle, read_some(&mut stream, &mut first)).await;
+        matches!(idle, Ok(true))
+            && timeout(patience.client, read_preface(&mut stream, &mut first)).await.is_ok()
+    };
+    let is_there = tokio::select! {
+        is_there = reading => is_there,
+        _ = stopping.wait_for(|stopping| *stopping) => false,
+    };
+    if is_there {
+        progress.has_read();
+        let is_http2 = first.starts_with(PREFACE);
+        let stream = Watched::new(first.into(), stream, progress.clone());
+        speak(caller(false, is_http2), stream, progress, other_side, stopping).await;
+    }
+}
+
+async fn speak<S>(
+    caller: Arc<Caller>,
+    stream: Watched<S>,
+    progress: Arc<Progress>,
+    other_side: OtherSide,
+    stopping: watch::Receiver<bool>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    match caller.is_multiplexed {
         true => Box::pin(multiplexed(caller, stream, stopping)).await,
-        false => one_by_one(caller, stream, progress, stopping).await,
+        false => one_by_one(caller, stream, progress, other_side, stopping).await,
     }
 }
 
@@ -142,6 +159,7 @@ async fn one_by_one<S>(
     caller: Arc<Caller>,
     stream: Watched<S>,
     progress: Arc<Progress>,
+    other_side: OtherSide,
     mut stopping: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send,
@@ -153,7 +171,8 @@ async fn one_by_one<S>(
     let mut connection = builder.serve_connection(TokioIo::new(stream), service);
     let mut look = pin!(sleep_until(progress.look_at(patience)));
     let mut told = pin!(stopping.wait_for(|stopping| *stopping));
-    let mut is_ending = false;
+    let mut hung_up = pin!(other_side.hung_up());
+    let (mut is_ending, mut is_there) = (false, true);
     let is_unread = loop {
         tokio::select! {
             biased;
@@ -174,6 +193,14 @@ async fn one_by_one<S>(
             _ = told.as_mut(), if !is_ending => {
                 is_ending = true;
                 Pin::new(&mut connection).graceful_shutdown();
+            }
+            () = hung_up.as_mut(), if is_there => {
+                is_there = false;
+                // Without a request, it is read to its end like any other.
+                if !progress.is_between_requests() {
+                    debug!(peer = %caller.origin.peer, "the caller hung up");
+                    return;
+                }
             }
         }
     };
@@ -259,8 +286,14 @@ async fn multiplexed<S>(
 /// A caller's stream. What was read of it already comes first; when something comes, that is noted.
 pub(crate) struct Watched<S> {
     first: Bytes,
-    stream: S,
+    stream: Terse<S>,
     progress: Arc<Progress>,
+}
+
+impl<S> Watched<S> {
+    const fn new(first: Bytes, stream: S, progress: Arc<Progress>) -> Self {
+        Self { first, stream: Terse(stream), progress }
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
@@ -294,7 +327,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+        // Asked for only when there is nothing left to write.
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.stream).poll_flush(context);
+        if polled.is_ready() {
+            this.progress.has_flushed();
+        }
+        polled
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -22,6 +22,8 @@ pub(crate) enum Failure {
     ResponseTimeout,
     /// It closed early, or said what is not HTTP.
     Broken(hyper::Error),
+    /// It did not go on with its answer in time.
+    Stalled,
     /// It switched to another protocol, and nobody had asked for that.
     Switched,
     /// The caller did not send its body in time.
@@ -78,7 +80,7 @@ impl Counters {
         let count = match failure {
             Failure::Connect(_) => &self.connect,
             Failure::ConnectTimeout => &self.connect_timeout,
-            Failure::ResponseTimeout => &self.response_timeout,
+            Failure::ResponseTimeout | Failure::Stalled => &self.response_timeout,
             Failure::Broken(_) | Failure::Switched => &self.broken,
             Failure::Late | Failure::TooLong | Failure::BadBody => return,
         };
@@ -115,6 +117,9 @@ impl Failure {
             Self::Connect(_) => (StatusCode::BAD_GATEWAY, "the backend cannot be reached"),
             Self::ConnectTimeout => {
                 (StatusCode::GATEWAY_TIMEOUT, "the backend did not accept a connection in time")
+            }
+            Self::Stalled => {
+                (StatusCode::GATEWAY_TIMEOUT, "the backend did not go on with its answer in time")
             }
             Self::ResponseTimeout => {
                 (StatusCode::GATEWAY_TIMEOUT, "the backend did not answer in time")

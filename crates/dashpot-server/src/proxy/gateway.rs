@@ -27,7 +27,7 @@ pub(crate) struct Gateway {
     pub(crate) settings: Settings,
     pub(crate) rules: LiveRules,
     pub(crate) layer: RateLimitLayer<AnyStore>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: Arc<Counters>,
     pub(crate) log: Option<Log>,
 }
 
@@ -42,6 +42,6 @@ impl Gateway {
     ) -> Self {
         let layer = RateLimitLayer::builder(rules.clone(), store);
         let layer = layer.local(local).on_denied(on_denied).build();
-        Self { settings, rules, layer, counters: Counters::default(), log }
+        Self { settings, rules, layer, counters: Arc::default(), log }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -17,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
 use crate::proxy::body::RequestBody;
-use crate::proxy::failure::Failure;
+use crate::proxy::failure::{Counters, Failure};
 use crate::proxy::gateway::Gateway;
 use crate::proxy::stream::Terse;
 
@@ -39,10 +40,9 @@ pub(crate) struct Link {
     connection: Connection<TokioIo<Terse<TcpStream>>, RequestBody>,
     /// Whether there is nothing to drive any more.
     is_over: bool,
-    /// Whether it has answered before.
-    pub(crate) is_used: bool,
     /// Since when nobody uses it.
     since: Instant,
+    counters: Arc<Counters>,
 }
 
 impl Link {
@@ -62,7 +62,8 @@ impl Link {
         let begun = builder.handshake(TokioIo::new(Terse(stream))).await;
         let (sender, connection) = begun.map_err(Failure::Broken)?;
         let since = Instant::now();
-        let mut link = Box::new(Self { sender, connection, is_over: false, is_used: false, since });
+        let counters = gateway.counters.clone();
+        let mut link = Box::new(Self { sender, connection, is_over: false, since, counters });
         // It is ready for a request once it was driven.
         link.drive(&mut Context::from_waker(Waker::noop()));
         Ok(link)
@@ -73,6 +74,11 @@ impl Link {
         if !self.is_over {
             self.is_over = Pin::new(&mut self.connection).poll(context).is_ready();
         }
+    }
+
+    /// Counts that an answer was broken off.
+    pub(crate) fn note(&self, failure: &Failure) {
+        self.counters.note(failure);
     }
 
     /// Whether there is nothing to drive any more.
@@ -125,7 +131,6 @@ impl Pool {
         if !link.is_ready(context) {
             return;
         }
-        link.is_used = true;
         link.since = Instant::now();
         let mut idle = self.idle.lock();
         if idle.len() < KEPT_MOST {

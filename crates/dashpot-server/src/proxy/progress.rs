@@ -15,6 +15,8 @@ pub(crate) struct Progress {
     began: Instant,
     /// Whether the backend took too long.
     is_given_up: AtomicBool,
+    /// How often all that was to be written has been.
+    flushes: AtomicU64,
 }
 
 /// There is no request.
@@ -43,6 +45,7 @@ impl Progress {
             since: AtomicU64::new(0),
             began: Instant::now(),
             is_given_up: AtomicBool::new(false),
+            flushes: AtomicU64::new(0),
         }
     }
 
@@ -57,6 +60,20 @@ impl Progress {
         if self.phase.load(Ordering::Relaxed) == IDLE {
             self.enter(HEAD, Instant::now());
         }
+    }
+
+    /// Whether no request is being answered.
+    pub(crate) fn is_between_requests(&self) -> bool {
+        self.phase.load(Ordering::Relaxed) == IDLE
+    }
+
+    /// All that was to be written has been.
+    pub(crate) fn has_flushed(&self) {
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn flushes(&self) -> u64 {
+        self.flushes.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_answering(&self) {

@@ -1,10 +1,15 @@
-//! Streams that write little at once.
+//! Streams: what is written together, and whether somebody is still there.
 
 use std::io::{self, IoSlice};
+use std::net::Shutdown;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 /// What is copied together rather than handed over in pieces. The system takes one piece in less time than it takes to look at several.
 const LITTLE: usize = 1024;
@@ -59,6 +64,98 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Terse<S> {
             length = end;
         }
         stream.poll_write(context, whole.get(..length).unwrap_or_default())
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+}
+
+/// A connection of which two know: who reads and writes, and who looks whether the other side is still there.
+pub(crate) struct Shared {
+    read: OwnedReadHalf,
+    write: Arc<OwnedWriteHalf>,
+}
+
+/// The other side of a connection.
+pub(crate) struct OtherSide(Arc<OwnedWriteHalf>);
+
+impl Shared {
+    pub(crate) fn new(stream: TcpStream) -> (Self, OtherSide) {
+        let (read, write) = stream.into_split();
+        let write = Arc::new(write);
+        (Self { read, write: write.clone() }, OtherSide(write))
+    }
+
+    fn stream(&self) -> &TcpStream {
+        self.write.as_ref().as_ref()
+    }
+}
+
+impl OtherSide {
+    /// Waits until it has closed. Unlike who reads, it sees that also if something is left to be read before.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) async fn hung_up(&self) {
+        // That somebody closed is told to those as well who wait for what is urgent, and nothing ever is.
+        let _ = self.0.ready(Interest::PRIORITY).await;
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub(crate) async fn hung_up(&self) {
+        std::future::pending().await
+    }
+}
+
+impl AsyncRead for Shared {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().read).poll_read(context, buffer)
+    }
+}
+
+/// Tries until it is done, or has to wait.
+fn poll_write(
+    stream: &TcpStream,
+    context: &mut Context<'_>,
+    write: impl Fn() -> io::Result<usize>,
+) -> Poll<io::Result<usize>> {
+    loop {
+        ready!(stream.poll_write_ready(context))?;
+        match write() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            written => return Poll::Ready(written),
+        }
+    }
+}
+
+impl AsyncWrite for Shared {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let stream = self.stream();
+        poll_write(stream, context, || stream.try_write(bytes))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(SockRef::from(self.stream()).shutdown(Shutdown::Write))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let stream = self.stream();
+        poll_write(stream, context, || stream.try_write_vectored(pieces))
     }
 
     fn is_write_vectored(&self) -> bool {

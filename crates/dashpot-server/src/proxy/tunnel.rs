@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, copy, split};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::debug;
 
 use crate::proxy::gateway::Gateway;
@@ -41,7 +41,19 @@ pub(crate) async fn run(
         backend.write_all(&said).await?;
         caller.write_all(&answered).await?;
         caller.flush().await?;
-        copy_bidirectional(&mut caller, &mut backend).await
+        let (from_caller, to_caller) = split(&mut caller);
+        let (from_backend, to_backend) = split(&mut backend);
+        // Once the backend has nothing more to say, it is over. A caller who has nothing more to say is still answered.
+        tokio::select! {
+            ended = pour(from_backend, to_caller) => ended,
+            error = async {
+                let ended = pour(from_caller, to_backend).await;
+                if ended.is_ok() {
+                    sleep(gateway.settings.patience.client).await;
+                }
+                ended
+            } => error,
+        }
     };
     let patience = gateway.settings.tunnel_timeout;
     let silence = async {
@@ -61,6 +73,12 @@ pub(crate) async fn run(
         }
         () = silence => debug!("nobody said anything, and the tunnel is closed"),
     }
+}
+
+/// Carries over what one side says, to the end, and says that it was the end.
+async fn pour(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
+    copy(&mut from, &mut to).await?;
+    to.shutdown().await
 }
 
 /// Counts tunnels that are open.

@@ -18,6 +18,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tracing::debug;
 
 use crate::proxy::{self, Pool};
@@ -51,16 +52,6 @@ pub(crate) struct Worker {
     pub(crate) lively: Lively,
     /// Connections to the backend.
     pub(crate) pool: Arc<Pool>,
-}
-
-/// How a connection is kept from others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Security {
-    None,
-    Tls {
-        /// Whether HTTP/2 was agreed on.
-        is_http2: bool,
-    },
 }
 
 /// What callers speak.
@@ -149,38 +140,44 @@ pub(crate) async fn serve(
         // Who asks for long stays for long. Asking by HTTP/2 whether it is still there would be noted with every frame.
         let _ = SockRef::from(&stream).set_tcp_keepalive(&KEEPALIVE);
     }
-    let Some(tls) = tls else {
-        return converse(worker, stream, caller, Security::None, stopping).await;
-    };
+    if protocol == Protocol::Proxy {
+        return Box::pin(proxy::serve(worker, stream, (peer, tls), stopping)).await;
+    }
+    let Some(tls) = tls else { return converse(worker, stream, caller, stopping).await };
     // In boxes, since a connection without TLS has no need of their room.
-    let greeted = Box::pin(timeout(BODY_PATIENCE, tls.accept(stream)));
+    if let Some(stream) = Box::pin(secure(tls, stream, peer, &mut stopping)).await {
+        Box::pin(converse(worker, stream, caller, stopping)).await;
+    }
+}
+
+/// Agrees on TLS, unless that fails or takes too long.
+pub(crate) async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
+    tls: TlsAcceptor,
+    stream: S,
+    peer: SocketAddr,
+    stopping: &mut watch::Receiver<bool>,
+) -> Option<TlsStream<S>> {
     let greeted = tokio::select! {
-        greeted = greeted => greeted,
-        _ = stopping.wait_for(|stopping| *stopping) => return,
+        greeted = timeout(BODY_PATIENCE, tls.accept(stream)) => greeted,
+        _ = stopping.wait_for(|stopping| *stopping) => return None,
     };
     match greeted {
-        Ok(Ok(stream)) => {
-            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-            Box::pin(converse(worker, stream, caller, Security::Tls { is_http2 }, stopping)).await
-        }
+        Ok(Ok(stream)) => return Some(stream),
         Ok(Err(error)) => debug!(%peer, %error, "no TLS"),
         Err(_) => debug!(%peer, "no TLS in time"),
     }
+    None
 }
 
 async fn converse(
     worker: Arc<Worker>,
-    mut stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     (peer, protocol): (SocketAddr, Protocol),
-    security: Security,
     stopping: watch::Receiver<bool>,
 ) {
     // In boxes, since others have no need of their room.
     match protocol {
-        Protocol::Http => {}
-        Protocol::Proxy => {
-            return Box::pin(proxy::serve(worker, stream, (peer, security), stopping)).await;
-        }
+        Protocol::Http | Protocol::Proxy => {}
         Protocol::Grpc => return Box::pin(streams::serve(worker, stream, peer, stopping)).await,
         Protocol::Resp => return Box::pin(resp::serve(worker, stream, peer, stopping)).await,
     }

@@ -31,8 +31,19 @@ struct Arrival {
     peer: SocketAddr,
     protocol: Protocol,
     tls: Option<TlsAcceptor>,
-    /// One of the connections there may be.
-    place: OwnedSemaphorePermit,
+    place: Place,
+}
+
+/// One of the connections there may be. Counted off when it ends, however it does.
+struct Place {
+    service: Shared,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.service.counters.open_connections.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A thread that serves.
@@ -91,6 +102,8 @@ impl Workers {
             match next(doors).await {
                 Ok((stream, peer, door)) => {
                     service.counters.connections.fetch_add(1, Ordering::Relaxed);
+                    service.counters.open_connections.fetch_add(1, Ordering::Relaxed);
+                    let place = Place { service: service.clone(), _permit: place };
                     // It is taken off this thread's runtime, and put on another's.
                     let Ok(stream) = stream.into_std() else { continue };
                     let protocol = door.protocol;
@@ -104,11 +117,6 @@ impl Workers {
                 }
             }
         }
-    }
-
-    /// How many connections are open.
-    pub(crate) fn open(&self) -> usize {
-        self.threads.iter().map(|thread| thread.live.load(Ordering::Relaxed)).sum()
     }
 
     /// To the thread that keeps the fewest.
@@ -181,7 +189,7 @@ async fn keep(
 /// Counts a connection off when it ends, however it does.
 struct Leaving {
     live: Arc<AtomicUsize>,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Drop for Leaving {
