@@ -74,47 +74,54 @@ fn it_does_not_accept() {
     gateway.is_well();
 }
 
-/// So far, and then nothing more.
+/// Says this to `/hang`, and then nothing more; all else is answered.
+fn hangs(said: &'static str, heard: Option<u16>) {
+    let backend = Backend::start(move |link| {
+        while let Some(request) = link.request() {
+            if request.word(1) == "/hang" {
+                link.send(said);
+                while link.more() {}
+                return;
+            }
+            if !echo::answer(link, &request) {
+                return;
+            }
+        }
+    });
+    let mut gateway = Gateway::start(backend.address, &TIMEOUTS);
+    gateway.serves("/warm");
+    let sockets = gateway.sockets();
+    for bytes in [get("/hang"), post("/hang", "hello")] {
+        let told = told(&gateway, &bytes, Duration::from_millis(900));
+        match heard {
+            Some(status) => assert_eq!(told, Ok(status), "{said:?}"),
+            None => assert!(matches!(told, Err(Failure::Broken(_))), "{said:?}: {told:?}"),
+        }
+        gateway.serves("/next");
+    }
+    // The backend is told that nobody waits for it any more.
+    gateway.has_sockets(sockets + 1, SOON);
+    crate::service::until("it to be told", SOON, || (backend.open() <= 1).then_some(()));
+    gateway.is_well();
+}
+
 #[test]
 fn it_hangs() {
-    for (said, heard) in [
-        ("", Some(504)),
-        ("HTTP/1.1 100 Continue\r\n\r\n", Some(504)),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n", Some(504)),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", None),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello", None),
-        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhe", None),
-        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", None),
-        ("HTTP/1.1 200 OK\r\n\r\nhello", None),
-    ] {
-        let backend = Backend::start(move |link| {
-            while let Some(request) = link.request() {
-                if request.word(1) == "/hang" {
-                    link.send(said);
-                    while link.more() {}
-                    return;
-                }
-                if !echo::answer(link, &request) {
-                    return;
-                }
-            }
-        });
-        let mut gateway = Gateway::start(backend.address, &TIMEOUTS);
-        gateway.serves("/warm");
-        let sockets = gateway.sockets();
-        for bytes in [get("/hang"), post("/hang", "hello")] {
-            let told = told(&gateway, &bytes, Duration::from_millis(900));
-            match heard {
-                Some(status) => assert_eq!(told, Ok(status), "{said:?}"),
-                None => assert!(matches!(told, Err(Failure::Broken(_))), "{said:?}: {told:?}"),
-            }
-            gateway.serves("/next");
+    let chunks = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
+    std::thread::scope(|scope| {
+        for (said, heard) in [
+            ("", Some(504)),
+            ("HTTP/1.1 100 Continue\r\n\r\n", Some(504)),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n", Some(504)),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", None),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello", None),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhe", None),
+            (chunks, None),
+            ("HTTP/1.1 200 OK\r\n\r\nhello", None),
+        ] {
+            scope.spawn(move || hangs(said, heard));
         }
-        // The backend is told that nobody waits for it any more.
-        gateway.has_sockets(sockets + 1, SOON);
-        crate::service::until("it to be told", SOON, || (backend.open() <= 1).then_some(()));
-        gateway.is_well();
-    }
+    });
 }
 
 /// It accepts, and takes nothing of a body: the caller is not kept for ever.
