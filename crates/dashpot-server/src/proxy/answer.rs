@@ -127,8 +127,66 @@ fn check(head: &request::Parts) -> Result<(), Wrong> {
     }
 }
 
-/// Whether it is a host and perhaps a port, as far as one can tell by what it is made of.
+/// Whether it is a host and perhaps a port.
 fn is_host(host: &[u8]) -> bool {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_~%!$&'()*+;=:[]".contains(byte);
-    !host.is_empty() && host.iter().all(is_plain)
+    let (name, port) = match host.strip_prefix(b"[") {
+        Some(rest) => match rest.iter().position(|byte| *byte == b']') {
+            Some(end) => {
+                let (address, after) = rest.split_at(end);
+                let is_address = |byte: &u8| byte.is_ascii_hexdigit() || b":.".contains(byte);
+                if address.is_empty() || !address.iter().all(is_address) {
+                    return false;
+                }
+                (address, after.strip_prefix(b"]").unwrap_or_default())
+            }
+            None => return false,
+        },
+        None => {
+            let end = host.iter().position(|byte| *byte == b':').unwrap_or(host.len());
+            let (name, port) = host.split_at(end);
+            let is_plain =
+                |byte: &u8| byte.is_ascii_alphanumeric() || b".-_~%!$&'()*+;=".contains(byte);
+            if !name.iter().all(is_plain) {
+                return false;
+            }
+            (name, port)
+        }
+    };
+    let is_port = match port.strip_prefix(b":") {
+        Some(digits) => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
+        None => port.is_empty(),
+    };
+    !name.is_empty() && is_port
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_told_from_what_is_none() {
+        for host in ["a", "a.example", "a:80", "a:", "127.0.0.1:8000", "[::1]", "[::1]:80", "a_b"] {
+            assert!(is_host(host.as_bytes()), "{host}");
+        }
+        for host in [
+            "",
+            ":",
+            ":80",
+            "a:b",
+            "a:80:80",
+            "a:123456",
+            "[::1",
+            "::1",
+            "[]",
+            "[x]",
+            "[::1]80",
+            "a b",
+            "a/b",
+            "u@a",
+            "a\tb",
+            "[::1]:80:80",
+        ] {
+            assert!(!is_host(host.as_bytes()), "{host}");
+        }
+    }
 }

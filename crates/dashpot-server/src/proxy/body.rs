@@ -287,7 +287,7 @@ impl Answer {
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
-                let failure = Failure::Broken(error);
+                let failure = Failure::Garbled(error);
                 self.give_up(&failure);
                 Poll::Ready(Some(Err(BodyError::Backend)))
             }

@@ -20,8 +20,10 @@ pub(crate) enum Failure {
     ConnectTimeout,
     /// It did not answer in time.
     ResponseTimeout,
-    /// It closed early, or said what is not HTTP.
+    /// It closed without a word.
     Broken(hyper::Error),
+    /// It broke off, or said what is not HTTP.
+    Garbled(hyper::Error),
     /// It did not go on with its answer in time.
     Stalled,
     /// It switched to another protocol, and nobody had asked for that.
@@ -81,7 +83,7 @@ impl Counters {
             Failure::Connect(_) => &self.connect,
             Failure::ConnectTimeout => &self.connect_timeout,
             Failure::ResponseTimeout | Failure::Stalled => &self.response_timeout,
-            Failure::Broken(_) | Failure::Switched => &self.broken,
+            Failure::Broken(_) | Failure::Garbled(_) | Failure::Switched => &self.broken,
             Failure::Late | Failure::TooLong | Failure::BadBody => return,
         };
         count.fetch_add(1, Ordering::Relaxed);
@@ -97,19 +99,16 @@ impl fmt::Display for Failure {
         let (_, detail) = self.told();
         match self {
             Self::Connect(error) => write!(f, "{detail}: {error}"),
-            Self::Broken(error) => write!(f, "{detail}: {error}"),
+            Self::Broken(error) | Self::Garbled(error) => write!(f, "{detail}: {error}"),
             _ => f.write_str(detail),
         }
     }
 }
 
 impl Failure {
-    /// Whether the connection was closed, and not that something wrong was said.
+    /// Whether the connection was closed, and nothing was said.
     pub(crate) fn is_closed(&self) -> bool {
-        match self {
-            Self::Broken(error) => !error.is_parse() && !error.is_user(),
-            _ => false,
-        }
+        matches!(self, Self::Broken(error) if !error.is_user())
     }
 
     const fn told(&self) -> (StatusCode, &'static str) {
@@ -124,7 +123,8 @@ impl Failure {
             Self::ResponseTimeout => {
                 (StatusCode::GATEWAY_TIMEOUT, "the backend did not answer in time")
             }
-            Self::Broken(_) => {
+            Self::Broken(_) => (StatusCode::BAD_GATEWAY, "the backend closed without an answer"),
+            Self::Garbled(_) => {
                 (StatusCode::BAD_GATEWAY, "the backend broke off, or its answer is not HTTP")
             }
             Self::Switched => {

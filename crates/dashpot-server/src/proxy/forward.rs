@@ -59,7 +59,13 @@ impl Forward {
         let gateway = caller.gateway();
         let (mut head, body) = request.into_parts();
         let is_upgrade = headers::is_upgrade(&head, upload.is_some());
-        headers::to_backend(&mut head, &caller.origin, &gateway.rules.borrow(), is_upgrade);
+        headers::to_backend(
+            &mut head,
+            &caller.origin,
+            &gateway.rules.borrow(),
+            &gateway.host,
+            is_upgrade,
+        );
         // What the connection and the layer know of it is not the backend's.
         head.extensions.clear();
         let (response, link) = self.send(Request::from_parts(head, body)).await?;
@@ -118,12 +124,18 @@ impl Forward {
         request: Request<RequestBody>,
     ) -> Result<Answered, (Failure, Option<Request<RequestBody>>)> {
         let upload = self.upload.as_deref();
+        link.begin();
         let mut sending = pin!(link.sender.try_send_request(request));
         let mut waiting = Waiting::default();
         let answered = poll_fn(|context| {
             link.drive(context);
             if let Poll::Ready(answered) = sending.as_mut().poll(context) {
                 return Poll::Ready(Some(answered));
+            }
+            if link.is_over() {
+                // It was closed before it took the request, which comes back.
+                link.close();
+                return sending.as_mut().poll(context).map(Some);
             }
             self.poll_given_up(&mut waiting, context).map(|()| None)
         })
@@ -137,6 +149,7 @@ impl Forward {
                     Some(Uploading::TooLong) => Failure::TooLong,
                     Some(Uploading::Late) => Failure::Late,
                     Some(Uploading::Broken) => Failure::BadBody,
+                    _ if link.has_heard() => Failure::Garbled(failed.into_error()),
                     _ => Failure::Broken(failed.into_error()),
                 };
                 Err((failure, unsent))

@@ -6,6 +6,7 @@ use std::time::Duration;
 use dashpot::{Key, MemoryStore};
 use dashpot_http::RateLimitLayer;
 use dashpot_rules::{LiveRules, MaxBody, Rule, Upstream};
+use http::HeaderValue;
 
 use crate::proxy::access_log::Log;
 use crate::proxy::failure::Counters;
@@ -25,6 +26,8 @@ pub(crate) struct Settings {
 /// What all connections of the gateway share.
 pub(crate) struct Gateway {
     pub(crate) settings: Settings,
+    /// The backend, for those who name no host.
+    pub(crate) host: HeaderValue,
     pub(crate) rules: LiveRules,
     pub(crate) layer: RateLimitLayer<AnyStore>,
     pub(crate) counters: Arc<Counters>,
@@ -42,6 +45,10 @@ impl Gateway {
     ) -> Self {
         let layer = RateLimitLayer::builder(rules.clone(), store);
         let layer = layer.local(local).on_denied(on_denied).build();
-        Self { settings, rules, layer, counters: Arc::default(), log }
+        let host = settings.upstream.to_string();
+        let host = HeaderValue::from_str(host.trim_start_matches("http://"));
+        // It is made of letters, digits and dots.
+        let host = host.unwrap_or(HeaderValue::from_static("localhost"));
+        Self { settings, host, rules, layer, counters: Arc::default(), log }
     }
 }

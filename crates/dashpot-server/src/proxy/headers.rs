@@ -80,20 +80,24 @@ fn remove_hops(headers: &mut HeaderMap, mut others: impl FnMut(&HeaderName) -> b
     }
     if headers.contains_key(CONNECTION) {
         let named = tokens(headers, &CONNECTION).filter_map(|token| token.parse().ok());
-        names.extend(named);
+        // Whom it is for is not theirs to remove.
+        names.extend(named.filter(|name| *name != HOST));
     }
     for name in names {
         headers.remove(name);
     }
 }
 
+/// Whether a name is this one, or some backends would take it for it.
+fn is_like(name: &str, known: &str) -> bool {
+    let same = |(one, other): (u8, u8)| one == other || (one == b'_' && other == b'-');
+    name.len() == known.len() && name.bytes().zip(known.bytes()).all(same)
+}
+
 /// Whether some backends would take it for a header that is written here.
 fn is_ours_with_underscores(name: &str) -> bool {
-    name.contains('_')
-        && matches!(
-            name.replace('_', "-").as_str(),
-            "x-forwarded-for" | "x-forwarded-host" | "x-forwarded-proto" | "x-real-ip"
-        )
+    let ours = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
+    name.contains('_') && ours.iter().any(|known| is_like(name, known))
 }
 
 /// Makes of a caller's request the one the backend gets. The target keeps its path; a host it names becomes the header.
@@ -101,6 +105,7 @@ pub(crate) fn to_backend(
     head: &mut request::Parts,
     origin: &Origin,
     rules: &RuleSet,
+    backend: &HeaderValue,
     is_upgrade: bool,
 ) {
     let identity = rules.identity();
@@ -127,7 +132,8 @@ pub(crate) fn to_backend(
         EXPECT | FORWARDED => true,
         _ => {
             let name = name.as_str();
-            is_ours_with_underscores(name) || (!is_believed && name == identity.client_ip_header)
+            is_ours_with_underscores(name)
+                || (!is_believed && is_like(name, &identity.client_ip_header))
         }
     });
     if head.version == Version::HTTP_2
@@ -143,7 +149,9 @@ pub(crate) fn to_backend(
         head.uri = target(&head.uri);
     }
     head.version = Version::HTTP_11;
-    let host = hosts.or_else(|| headers.get(HOST).cloned());
+    // Who speaks HTTP/1.0 need not name one; the backend is spoken to by HTTP/1.1.
+    let host = headers.entry(HOST).or_insert_with(|| backend.clone()).clone();
+    let host = hosts.unwrap_or(host);
     let scheme = schemes.unwrap_or(HeaderValue::from_static(origin.scheme));
     let chain = match before {
         Some(before) => with_one_more(&before, origin),
@@ -153,9 +161,7 @@ pub(crate) fn to_backend(
     headers.insert(FORWARDED_FOR, chain);
     headers.insert(FORWARDED_PROTO, scheme);
     headers.insert(REAL_IP, real.unwrap_or_else(|| origin.address.clone()));
-    if let Some(host) = host {
-        headers.insert(FORWARDED_HOST, host);
-    }
+    headers.insert(FORWARDED_HOST, host);
     if let Some(forwarded) = forwarded.and_then(|known| with_one_element_more(&known, origin)) {
         headers.insert(FORWARDED, forwarded);
     }

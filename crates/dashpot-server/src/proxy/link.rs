@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -20,13 +20,10 @@ use tokio::time::{Instant, timeout};
 use crate::proxy::body::RequestBody;
 use crate::proxy::failure::{Counters, Failure};
 use crate::proxy::gateway::Gateway;
-use crate::proxy::stream::Terse;
+use crate::proxy::stream::{Noted, Terse};
 
 /// How long a connection is kept that nobody uses. Some servers close them after little more.
 const KEPT: Duration = Duration::from_secs(15);
-
-/// How long after it was used a connection is taken for open.
-const FRESH: Duration = Duration::from_millis(100);
 
 /// How many are kept by each thread.
 const KEPT_MOST: usize = 256;
@@ -37,9 +34,12 @@ const HEAD_MAX: usize = 256 * 1024;
 /// A connection to the backend.
 pub(crate) struct Link {
     pub(crate) sender: SendRequest<RequestBody>,
-    connection: Connection<TokioIo<Terse<TcpStream>>, RequestBody>,
+    /// Nothing once it was closed.
+    connection: Option<Connection<TokioIo<Noted<Terse<TcpStream>>>, RequestBody>>,
     /// Whether there is nothing to drive any more.
     is_over: bool,
+    /// Whether the backend has said something since the last request.
+    heard: Arc<AtomicBool>,
     /// Since when nobody uses it.
     since: Instant,
     counters: Arc<Counters>,
@@ -59,11 +59,15 @@ impl Link {
         gateway.counters.connections.fetch_add(1, Ordering::Relaxed);
         let mut builder = Builder::new();
         builder.max_buf_size(HEAD_MAX);
-        let begun = builder.handshake(TokioIo::new(Terse(stream))).await;
+        let heard = Arc::new(AtomicBool::new(false));
+        let stream = Noted { stream: Terse(stream), heard: heard.clone() };
+        let begun = builder.handshake(TokioIo::new(stream)).await;
         let (sender, connection) = begun.map_err(Failure::Broken)?;
         let since = Instant::now();
         let counters = gateway.counters.clone();
-        let mut link = Box::new(Self { sender, connection, is_over: false, since, counters });
+        let connection = Some(connection);
+        let mut link =
+            Box::new(Self { sender, connection, is_over: false, heard, since, counters });
         // It is ready for a request once it was driven.
         link.drive(&mut Context::from_waker(Waker::noop()));
         Ok(link)
@@ -71,9 +75,26 @@ impl Link {
 
     /// Reads and writes what can be.
     pub(crate) fn drive(&mut self, context: &mut Context<'_>) {
-        if !self.is_over {
-            self.is_over = Pin::new(&mut self.connection).poll(context).is_ready();
+        if let Some(connection) = &mut self.connection
+            && !self.is_over
+        {
+            self.is_over = Pin::new(connection).poll(context).is_ready();
         }
+    }
+
+    /// Is about to be sent a request.
+    pub(crate) fn begin(&self) {
+        self.heard.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether the backend has said something since then.
+    pub(crate) fn has_heard(&self) -> bool {
+        self.heard.load(Ordering::Relaxed)
+    }
+
+    /// Closes it: who still waits for something is told.
+    pub(crate) fn close(&mut self) {
+        self.connection = None;
     }
 
     /// Counts that an answer was broken off.
@@ -95,9 +116,9 @@ impl Link {
     }
 
     /// The stream, and what was read of it already: for who speaks something else from now on.
-    pub(crate) fn into_stream(self) -> (TcpStream, Bytes) {
-        let parts = self.connection.into_parts();
-        (parts.io.into_inner().0, parts.read_buf)
+    pub(crate) fn into_stream(self) -> Option<(TcpStream, Bytes)> {
+        let parts = self.connection?.into_parts();
+        Some((parts.io.into_inner().stream.0, parts.read_buf))
     }
 }
 
@@ -113,14 +134,10 @@ impl Pool {
     pub(crate) fn take(&self) -> Option<Box<Link>> {
         loop {
             let mut link = self.idle.lock().pop()?;
-            let unused = link.since.elapsed();
-            // One that was just used is mostly open; if it is not, that is seen when it is driven.
-            if unused < FRESH {
-                return Some(link);
-            }
             let mut context = Context::from_waker(Waker::noop());
+            // Something may have come that nobody asked for, and would be taken for the next answer.
             link.drive(&mut context);
-            if unused < KEPT && link.is_ready(&mut context) {
+            if link.since.elapsed() < KEPT && link.is_ready(&mut context) {
                 return Some(link);
             }
         }

@@ -33,7 +33,7 @@ pub(crate) async fn run(
         return;
     }
     let _open = Open::new(&gateway.counters.tunnels);
-    let (backend, answered) = link.into_stream();
+    let Some((backend, answered)) = link.into_stream() else { return };
     let began = Instant::now();
     let last = AtomicU64::new(0);
     let mut backend = Heard { stream: backend, began, last: &last };
