@@ -73,7 +73,7 @@ pub(crate) async fn answer(
         Box::new(move |bytes| note.write(status, bytes)) as Box<dyn FnOnce(u64) + Send>
     });
     if response.body().is_end_stream() {
-        progress.is_idle(now);
+        progress.has_ended(now);
     } else {
         progress.is_sending(now);
     }
@@ -97,6 +97,13 @@ fn check(head: &request::Parts) -> Result<(), Wrong> {
         ));
     }
     let wrong = |what: &str| Err(Wrong::new(StatusCode::BAD_REQUEST, what));
+    let path = head.uri.path();
+    let is_whole_server = path == "*" && head.method == Method::OPTIONS;
+    // A word alone is read as a host, and has no path.
+    let has_lost_its_path = head.uri.authority().is_some() && head.uri.scheme().is_none();
+    if has_lost_its_path || !(path.starts_with('/') || is_whole_server) {
+        return wrong("the target is neither a path nor a URL");
+    }
     let mut hosts = head.headers.get_all(HOST).into_iter();
     let (host, another) = (hosts.next(), hosts.next());
     if another.is_some() {

@@ -398,13 +398,13 @@ impl Body for Sent {
                 this.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
                 let now = Instant::now();
                 if this.body.is_end_stream() {
-                    this.progress.is_idle(now);
+                    this.progress.has_ended(now);
                 } else {
                     this.progress.is_sending(now);
                 }
             }
             Poll::Ready(Some(Err(_))) => this.progress.is_sending(Instant::now()),
-            Poll::Ready(None) => this.progress.is_idle(Instant::now()),
+            Poll::Ready(None) => this.progress.has_ended(Instant::now()),
         }
         match polled {
             Poll::Ready(Some(Err(error))) => {

@@ -267,7 +267,8 @@ async fn multiplexed<S>(
                 }
                 if !open.is_empty() {
                     quiet_since = now;
-                } else if is_ending && now.duration_since(quiet_since) >= patience.client {
+                } else if is_ending {
+                    // It has been told to go, and had time to.
                     return;
                 } else if now.duration_since(quiet_since) >= patience.idle && !is_ending {
                     is_ending = true;

@@ -58,13 +58,14 @@ impl Forward {
         let Self { caller, upload, .. } = self;
         let gateway = caller.gateway();
         let (mut head, body) = request.into_parts();
-        let is_upgrade = headers::is_upgrade(&head, upload.is_some());
+        let has_body = upload.is_some();
+        let is_upgrade = headers::is_upgrade(&head, has_body);
         headers::to_backend(
             &mut head,
             &caller.origin,
             &gateway.rules.borrow(),
             &gateway.host,
-            is_upgrade,
+            (has_body, is_upgrade),
         );
         // What the connection and the layer know of it is not the backend's.
         head.extensions.clear();
@@ -142,7 +143,10 @@ impl Forward {
         .await;
         self.progress.is_answering();
         match answered {
-            Some(Ok(response)) => Ok((response, link)),
+            Some(Ok(response)) => {
+                link.has_begun();
+                Ok((response, link))
+            }
             Some(Err(mut failed)) => {
                 let unsent = failed.take_message();
                 let failure = match upload.map(Upload::now) {

@@ -6,8 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use dashpot_http::{client_address, is_trusted};
 use dashpot_rules::RuleSet;
 use http::header::{
-    CONNECTION, COOKIE, EXPECT, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue,
-    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, HeaderMap, HeaderName,
+    HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{Uri, Version, request};
 use smallvec::SmallVec;
@@ -106,7 +106,7 @@ pub(crate) fn to_backend(
     origin: &Origin,
     rules: &RuleSet,
     backend: &HeaderValue,
-    is_upgrade: bool,
+    (has_body, is_upgrade): (bool, bool),
 ) {
     let identity = rules.identity();
     let peer = Some(origin.peer.ip());
@@ -164,6 +164,10 @@ pub(crate) fn to_backend(
     headers.insert(FORWARDED_HOST, host);
     if let Some(forwarded) = forwarded.and_then(|known| with_one_element_more(&known, origin)) {
         headers.insert(FORWARDED, forwarded);
+    }
+    // hyper would leave out the body of a GET otherwise.
+    if has_body && !headers.contains_key(CONTENT_LENGTH) {
+        headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
     if let Some(protocol) = protocol {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));

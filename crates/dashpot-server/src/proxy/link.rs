@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ use tokio::time::{Instant, timeout};
 use crate::proxy::body::RequestBody;
 use crate::proxy::failure::{Counters, Failure};
 use crate::proxy::gateway::Gateway;
-use crate::proxy::stream::{Noted, Terse};
+use crate::proxy::stream::{Ear, Noted, Terse};
+use crate::serve::connection::HEAD_MAX;
 
 /// How long a connection is kept that nobody uses. Some servers close them after little more.
 const KEPT: Duration = Duration::from_secs(15);
@@ -28,8 +29,8 @@ const KEPT: Duration = Duration::from_secs(15);
 /// How many are kept by each thread.
 const KEPT_MOST: usize = 256;
 
-/// The longest head of an answer, in bytes.
-const HEAD_MAX: usize = 256 * 1024;
+/// How much may come before an answer has begun, in bytes: hints there may be without end.
+const ANSWER_BEGINS_WITHIN: u64 = 512 * 1024;
 
 /// A connection to the backend.
 pub(crate) struct Link {
@@ -38,8 +39,8 @@ pub(crate) struct Link {
     connection: Option<Connection<TokioIo<Noted<Terse<TcpStream>>>, RequestBody>>,
     /// Whether there is nothing to drive any more.
     is_over: bool,
-    /// Whether the backend has said something since the last request.
-    heard: Arc<AtomicBool>,
+    /// What the backend has said since the last request.
+    ear: Arc<Ear>,
     /// Since when nobody uses it.
     since: Instant,
     counters: Arc<Counters>,
@@ -59,15 +60,14 @@ impl Link {
         gateway.counters.connections.fetch_add(1, Ordering::Relaxed);
         let mut builder = Builder::new();
         builder.max_buf_size(HEAD_MAX);
-        let heard = Arc::new(AtomicBool::new(false));
-        let stream = Noted { stream: Terse(stream), heard: heard.clone() };
+        let ear = Arc::<Ear>::default();
+        let stream = Noted { stream: Terse(stream), ear: ear.clone() };
         let begun = builder.handshake(TokioIo::new(stream)).await;
         let (sender, connection) = begun.map_err(Failure::Broken)?;
         let since = Instant::now();
         let counters = gateway.counters.clone();
         let connection = Some(connection);
-        let mut link =
-            Box::new(Self { sender, connection, is_over: false, heard, since, counters });
+        let mut link = Box::new(Self { sender, connection, is_over: false, ear, since, counters });
         // It is ready for a request once it was driven.
         link.drive(&mut Context::from_waker(Waker::noop()));
         Ok(link)
@@ -84,12 +84,17 @@ impl Link {
 
     /// Is about to be sent a request.
     pub(crate) fn begin(&self) {
-        self.heard.store(false, Ordering::Relaxed);
+        self.ear.prick(ANSWER_BEGINS_WITHIN);
+    }
+
+    /// The answer has begun: it may be as long as it likes.
+    pub(crate) fn has_begun(&self) {
+        self.ear.prick(u64::MAX);
     }
 
     /// Whether the backend has said something since then.
     pub(crate) fn has_heard(&self) -> bool {
-        self.heard.load(Ordering::Relaxed)
+        self.ear.has_heard()
     }
 
     /// Closes it: who still waits for something is told.

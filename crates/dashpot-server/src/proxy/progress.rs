@@ -29,6 +29,8 @@ const ANSWERING: u8 = 2;
 const SENDING: u8 = 3;
 /// The backend is to answer, or to take more of the request.
 const BACKEND: u8 = 4;
+/// The caller is to take the rest of the answer, all of which is there.
+const LAST: u8 = 5;
 
 /// How long each may take, but for what others see to.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +72,9 @@ impl Progress {
     /// All that was to be written has been.
     pub(crate) fn has_flushed(&self) {
         self.flushes.fetch_add(1, Ordering::Relaxed);
+        if self.phase.load(Ordering::Relaxed) == LAST {
+            self.enter(IDLE, Instant::now());
+        }
     }
 
     pub(crate) fn flushes(&self) -> u64 {
@@ -84,8 +89,9 @@ impl Progress {
         self.enter(SENDING, now);
     }
 
-    pub(crate) fn is_idle(&self, now: Instant) {
-        self.enter(IDLE, now);
+    /// All of the answer is there; once it was written, there is no request.
+    pub(crate) fn has_ended(&self, now: Instant) {
+        self.enter(LAST, now);
     }
 
     pub(crate) fn waits_for_backend(&self) {

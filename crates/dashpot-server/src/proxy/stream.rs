@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use socket2::SockRef;
@@ -72,10 +72,39 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Terse<S> {
     }
 }
 
+/// What has come by a stream.
+#[derive(Debug, Default)]
+pub(crate) struct Ear {
+    heard: AtomicBool,
+    /// How many bytes more may come.
+    left: AtomicU64,
+}
+
+impl Ear {
+    /// Listens anew, to so many bytes at most.
+    pub(crate) fn prick(&self, most: u64) {
+        self.heard.store(false, Ordering::Relaxed);
+        self.left.store(most, Ordering::Relaxed);
+    }
+
+    /// Whether something has come since then.
+    pub(crate) fn has_heard(&self) -> bool {
+        self.heard.load(Ordering::Relaxed)
+    }
+
+    /// Hears so many bytes. Tells whether that is too much.
+    fn hear(&self, bytes: u64) -> bool {
+        self.heard.store(true, Ordering::Relaxed);
+        let left = self.left.load(Ordering::Relaxed);
+        self.left.store(left.saturating_sub(bytes), Ordering::Relaxed);
+        bytes > left
+    }
+}
+
 /// A stream that notes when something comes.
 pub(crate) struct Noted<S> {
     pub(crate) stream: S,
-    pub(crate) heard: Arc<AtomicBool>,
+    pub(crate) ear: Arc<Ear>,
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Noted<S> {
@@ -87,8 +116,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Noted<S> {
         let this = self.get_mut();
         let before = buffer.filled().len();
         let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            this.heard.store(true, Ordering::Relaxed);
+        let bytes = (buffer.filled().len() - before) as u64;
+        if bytes > 0 && this.ear.hear(bytes) {
+            return Poll::Ready(Err(io::Error::other("too much before the answer")));
         }
         polled
     }
