@@ -295,6 +295,13 @@ impl<S> Watched<S> {
     const fn new(first: Bytes, stream: S, progress: Arc<Progress>) -> Self {
         Self { first, stream: Terse(stream), progress }
     }
+
+    fn note<T>(&self, written: Poll<T>) -> Poll<T> {
+        if written.is_ready() {
+            self.progress.has_written();
+        }
+        written
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
@@ -324,7 +331,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.stream).poll_write(context, bytes);
+        this.note(polled)
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -346,7 +355,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write_vectored(context, slices)
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
+        this.note(polled)
     }
 
     fn is_write_vectored(&self) -> bool {

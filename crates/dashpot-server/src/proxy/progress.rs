@@ -69,6 +69,14 @@ impl Progress {
         self.phase.load(Ordering::Relaxed) == IDLE
     }
 
+    /// The caller took something.
+    pub(crate) fn has_written(&self) {
+        let phase = self.phase.load(Ordering::Relaxed);
+        if phase == SENDING || phase == LAST {
+            self.enter(phase, Instant::now());
+        }
+    }
+
     /// All that was to be written has been.
     pub(crate) fn has_flushed(&self) {
         self.flushes.fetch_add(1, Ordering::Relaxed);
