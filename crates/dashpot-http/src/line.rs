@@ -134,19 +134,18 @@ impl Lines {
         None
     }
 
-    /// Takes somebody out of a line. Tells who stands behind.
-    fn step_out(&mut self, line: &[u8], number: u64) -> Vec<u64> {
-        let Some(all) = self.lines.get_mut(line) else { return Vec::new() };
-        let Some(index) = all.iter().position(|known| *known == number) else { return Vec::new() };
+    /// Takes somebody out of a line, and wakes who is next: its time is to be looked at anew. Tells where it stood.
+    fn step_out(&mut self, line: &[u8], number: u64) -> Option<usize> {
+        let all = self.lines.get_mut(line)?;
+        let index = all.iter().position(|known| *known == number)?;
         all.remove(index);
-        let behind: Vec<u64> = all.iter().skip(index).copied().collect();
+        if let Some(next) = all.get(index).and_then(|next| self.waiters.get(next)) {
+            next.waker.wake_by_ref();
+        }
         if all.is_empty() {
             self.lines.remove(line);
         }
-        if let Some(next) = behind.first().and_then(|next| self.waiters.get(next)) {
-            next.waker.wake_by_ref();
-        }
-        behind
+        Some(index)
     }
 
     /// Leaves before its time: those behind close up. Tells what is to be given back to the store, and when that would be
@@ -155,10 +154,12 @@ impl Lines {
         let Some(waiter) = self.waiters.remove(&number) else { return Vec::new() };
         let mut freed = Vec::new();
         for place in waiter.places {
+            let Some(index) = self.step_out(&place.line, number) else { continue };
             let mut end = place.ends;
-            let mut all_closed_up = true;
-            for behind in self.step_out(&place.line, number) {
-                let Some(waiter) = self.waiters.get_mut(&behind) else { continue };
+            let (mut all_closed_up, mut is_behind_such) = (true, false);
+            for behind in self.lines.get(&place.line).into_iter().flatten().skip(index) {
+                let Some(waiter) = self.waiters.get_mut(behind) else { continue };
+                let is_in_several = waiter.places.len() > 1;
                 let Some(theirs) = waiter.place(&place.line) else { continue };
                 let begins = theirs.ends.saturating_sub(theirs.nanos);
                 if begins.abs_diff(end) > ROUNDING {
@@ -168,7 +169,11 @@ impl Lines {
                 end = theirs.ends;
                 theirs.ends = theirs.ends.saturating_sub(place.nanos);
                 theirs.departs -= Duration::from_nanos(place.nanos);
-                waiter.waker.wake_by_ref();
+                // The others are woken by whom they stand behind, when that one goes; but who waits elsewhere, too, may stay.
+                if is_in_several || is_behind_such {
+                    waiter.waker.wake_by_ref();
+                }
+                is_behind_such = is_in_several;
             }
             if all_closed_up {
                 freed.push((place.taken, end));

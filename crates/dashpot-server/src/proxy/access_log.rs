@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime};
 
 use dashpot_http::client_address;
 use dashpot_rules::{AccessLog, LiveRules};
-use http::{Method, StatusCode, Version, request};
+use http::{StatusCode, Version, request};
 use serde::Serialize;
 
 use crate::proxy::headers::Origin;
@@ -23,6 +23,9 @@ const WAITING_MOST: usize = 8192;
 
 /// How much is told of a path, in bytes.
 const PATH_MOST: usize = 1024;
+
+/// The same of a method.
+const METHOD_MOST: usize = 32;
 
 /// What nginx calls it, and those who read logs know: the caller left before it was answered.
 const LEFT: u16 = 499;
@@ -42,7 +45,7 @@ pub(crate) struct Note {
     at: SystemTime,
     began: Instant,
     ip: IpAddr,
-    method: Method,
+    method: String,
     path: String,
     version: Version,
 }
@@ -97,7 +100,8 @@ impl Log {
             at: SystemTime::now(),
             began: Instant::now(),
             ip: ip.map_or(peer, |found| found.address),
-            method: head.method.clone(),
+            // Letters and the like.
+            method: head.method.as_str().chars().take(METHOD_MOST).collect(),
             // CONNECT has none.
             path: if path.is_empty() { "-".to_owned() } else { path.to_owned() },
             version: head.version,

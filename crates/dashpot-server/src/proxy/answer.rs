@@ -32,6 +32,7 @@ pub(crate) async fn answer(
     let gateway = caller.gateway();
     let (head, incoming) = request.into_parts();
     let note = gateway.log.as_ref().map(|log| log.note(&head, &caller.origin, &gateway.rules));
+    let is_head = head.method == Method::HEAD;
     let upload = (!incoming.is_end_stream()).then(Arc::<Upload>::default);
     let most = match gateway.settings.max_body {
         MaxBody::Bytes(most) => most,
@@ -72,7 +73,8 @@ pub(crate) async fn answer(
     let ended = note.map(|note| {
         Box::new(move |bytes| note.write(status, bytes)) as Box<dyn FnOnce(u64) + Send>
     });
-    if response.body().is_end_stream() {
+    // To HEAD, no body is sent, whatever it is.
+    if is_head || response.body().is_end_stream() {
         progress.has_ended(now);
     } else {
         progress.is_sending(now);

@@ -17,6 +17,7 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::proxy::failure::Failure;
+use crate::proxy::headers;
 use crate::proxy::link::{Link, Pool};
 use crate::proxy::progress::Progress;
 
@@ -151,8 +152,11 @@ impl Coming {
                 self.upload.set(Uploading::Late);
                 Poll::Ready(Some(Err(BodyError::Late)))
             }
-            Poll::Ready(Some(Ok(frame))) => {
+            Poll::Ready(Some(Ok(mut frame))) => {
                 self.waiting_since = None;
+                if let Some(trailers) = frame.trailers_mut() {
+                    headers::clean(trailers);
+                }
                 self.upload.pieces.fetch_add(1, Ordering::Relaxed);
                 let length = frame.data_ref().map_or(0, |data| data.len() as u64);
                 let Some(left) = self.left.checked_sub(length) else {

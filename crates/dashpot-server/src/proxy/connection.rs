@@ -14,6 +14,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use parking_lot::Mutex;
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -35,6 +36,12 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// How many requests a caller may have under way at once; more wait on its side.
 const STREAMS_MAX: u32 = 128;
+
+/// How many requests are remembered before those are forgotten that have ended: each is some bytes.
+const KNOWN_MOST: usize = 2 * STREAMS_MAX as usize;
+
+/// How many bytes of an answer the system keeps that it could not send yet. More would hide whether the caller reads.
+const UNSENT_MOST: u32 = 128 * 1024;
 
 /// How many bytes may be on their way that nobody has read yet: of one stream, and of all.
 const STREAM_WINDOW: u32 = 256 * 1024;
@@ -83,6 +90,8 @@ pub(crate) async fn serve(
     mut stopping: watch::Receiver<bool>,
 ) {
     let Some(gateway) = worker.service.gateway.clone() else { return };
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let _ = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_MOST);
     let (mut stream, other_side) = Shared::new(stream);
     let caller = |is_secure, is_multiplexed| {
         Arc::new(Caller {
@@ -228,7 +237,12 @@ async fn multiplexed<S>(
     let requests = Arc::new(Mutex::new(Vec::<Weak<Progress>>::new()));
     let service = service_fn(|request| {
         let progress = Arc::new(Progress::new());
-        requests.lock().push(Arc::downgrade(&progress));
+        let mut open = requests.lock();
+        if open.len() >= KNOWN_MOST {
+            open.retain(|progress| progress.strong_count() > 0);
+        }
+        open.push(Arc::downgrade(&progress));
+        drop(open);
         answer(caller.clone(), progress, request)
     });
     let mut builder = http2::Builder::new(TokioExecutor::new());

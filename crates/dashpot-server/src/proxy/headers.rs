@@ -54,12 +54,12 @@ pub(crate) fn is_upgrade(head: &request::Parts, has_body: bool) -> bool {
 
 /// Whether one of a header's elements is this.
 fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
-    tokens(headers, name).any(|known| known.eq_ignore_ascii_case(token))
+    tokens(headers, name).any(|known| known.eq_ignore_ascii_case(token.as_bytes()))
 }
 
-fn tokens<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
-    let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
-    lines.flat_map(|line| line.split(',')).map(str::trim)
+fn tokens<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h [u8]> {
+    let lines = headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
+    lines.flat_map(|line| line.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii)
 }
 
 /// Names to be removed. Mostly few.
@@ -79,7 +79,8 @@ fn remove_hops(headers: &mut HeaderMap, mut others: impl FnMut(&HeaderName) -> b
         }
     }
     if headers.contains_key(CONNECTION) {
-        let named = tokens(headers, &CONNECTION).filter_map(|token| token.parse().ok());
+        let named = tokens(headers, &CONNECTION);
+        let named = named.filter_map(|token| HeaderName::from_bytes(token).ok());
         // Whom it is for is not theirs to remove.
         names.extend(named.filter(|name| *name != HOST));
     }
@@ -94,10 +95,19 @@ fn is_like(name: &str, known: &str) -> bool {
     name.len() == known.len() && name.bytes().zip(known.bytes()).all(same)
 }
 
-/// Whether some backends would take it for a header that is written here.
-fn is_ours_with_underscores(name: &str) -> bool {
+/// Whether it is a header that is written here, or some backends would take it for one.
+fn is_ours(name: &str) -> bool {
     let ours = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
-    name.contains('_') && ours.iter().any(|known| is_like(name, known))
+    ours.iter().any(|known| is_like(name, known))
+}
+
+/// Removes from what is said after a body what is not the caller's to say.
+pub(crate) fn clean(trailers: &mut HeaderMap) {
+    let is_theirs = |name: &&HeaderName| !is_ours(name.as_str()) && **name != FORWARDED;
+    let names: Names = trailers.keys().filter(|name| !is_theirs(name)).cloned().collect();
+    for name in names {
+        trailers.remove(name);
+    }
 }
 
 /// Makes of a caller's request the one the backend gets. The target keeps its path; a host it names becomes the header.
@@ -132,7 +142,7 @@ pub(crate) fn to_backend(
         EXPECT | FORWARDED => true,
         _ => {
             let name = name.as_str();
-            is_ours_with_underscores(name)
+            (name.contains('_') && is_ours(name))
                 || (!is_believed && is_like(name, &identity.client_ip_header))
         }
     });
@@ -181,6 +191,10 @@ pub(crate) fn to_backend(
 /// Makes of the backend's answer the one the caller gets.
 pub(crate) fn to_caller(headers: &mut HeaderMap, is_upgrade: bool) {
     let protocol = if is_upgrade { headers.remove(UPGRADE) } else { None };
+    if headers.contains_key(TRANSFER_ENCODING) {
+        // What is said twice is as long as its chunks.
+        headers.remove(CONTENT_LENGTH);
+    }
     remove_hops(headers, |_| false);
     if is_upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
