@@ -41,7 +41,7 @@ const STREAMS_MAX: u32 = 128;
 const KNOWN_MOST: usize = 2 * STREAMS_MAX as usize;
 
 /// How many bytes of an answer the system keeps that it could not send yet. More would hide whether the caller reads.
-const UNSENT_MOST: u32 = 128 * 1024;
+const UNSENT_MOST: u32 = 16 * 1024;
 
 /// How many bytes may be on their way that nobody has read yet: of one stream, and of all.
 const STREAM_WINDOW: u32 = 256 * 1024;
