@@ -13,6 +13,7 @@ mod progress;
 mod settings;
 mod stream;
 mod tunnel;
+mod upload;
 
 use dashpot_rules::Listen;
 

@@ -13,11 +13,12 @@ use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::proxy::body::{RequestBody, ResponseBody, Sent, Upload, Uploading};
+use crate::proxy::body::{ResponseBody, Sent};
 use crate::proxy::connection::Caller;
 use crate::proxy::failure::{Failure, tell};
 use crate::proxy::forward::Forward;
 use crate::proxy::progress::Progress;
+use crate::proxy::upload::{RequestBody, Upload, Uploading};
 use crate::serve::metrics::Door;
 use crate::serve::wrong::Wrong;
 

@@ -1,11 +1,9 @@
 //! One caller's connection.
 
-use std::io;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,7 +13,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{interval, sleep_until, timeout};
@@ -27,7 +25,7 @@ use crate::proxy::gateway::Gateway;
 use crate::proxy::headers::Origin;
 use crate::proxy::link::Link;
 use crate::proxy::progress::Progress;
-use crate::proxy::stream::{OtherSide, Shared, Terse};
+use crate::proxy::stream::{Heeded, OtherSide, Shared};
 use crate::proxy::tunnel;
 use crate::serve::connection::{HEAD_MAX, Worker, linger, secure};
 
@@ -109,7 +107,7 @@ pub(crate) async fn serve(
         let secured = Box::pin(secure(tls, stream, peer, &mut stopping)).await;
         let Some(stream) = secured else { return };
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let stream = Watched::new(Bytes::new(), stream, progress.clone());
+        let stream = Heeded::new(Bytes::new(), stream, progress.clone());
         let caller = caller(true, is_http2);
         return Box::pin(speak(caller, stream, progress, other_side, stopping)).await;
     }
@@ -128,14 +126,14 @@ pub(crate) async fn serve(
     if is_there {
         progress.has_read();
         let is_http2 = first.starts_with(PREFACE);
-        let stream = Watched::new(first.into(), stream, progress.clone());
+        let stream = Heeded::new(first.into(), stream, progress.clone());
         speak(caller(false, is_http2), stream, progress, other_side, stopping).await;
     }
 }
 
 async fn speak<S>(
     caller: Arc<Caller>,
-    stream: Watched<S>,
+    stream: Heeded<S, Arc<Progress>>,
     progress: Arc<Progress>,
     other_side: OtherSide,
     stopping: watch::Receiver<bool>,
@@ -166,7 +164,7 @@ async fn read_preface(stream: &mut (impl AsyncRead + Unpin), first: &mut Vec<u8>
 /// Requests of HTTP/1, one after the other.
 async fn one_by_one<S>(
     caller: Arc<Caller>,
-    stream: Watched<S>,
+    stream: Heeded<S, Arc<Progress>>,
     progress: Arc<Progress>,
     other_side: OtherSide,
     mut stopping: watch::Receiver<bool>,
@@ -217,7 +215,7 @@ async fn one_by_one<S>(
     let mut stream = parts.io.into_inner();
     let Switched { link, held } = std::mem::take(&mut *caller.switched.lock());
     if let Some(link) = link {
-        tunnel::run(&caller.gateway, stream.stream, parts.read_buf, *link).await;
+        tunnel::run(&caller.gateway, stream.into_inner(), parts.read_buf, *link).await;
         drop(held);
     } else if is_unread || caller.left_unread.load(Ordering::Relaxed) {
         // To close while something is unread takes back what was answered. So it is read, within reason.
@@ -228,7 +226,7 @@ async fn one_by_one<S>(
 /// Requests of HTTP/2, many at once.
 async fn multiplexed<S>(
     caller: Arc<Caller>,
-    stream: Watched<S>,
+    stream: Heeded<S, Arc<Progress>>,
     mut stopping: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -295,86 +293,5 @@ async fn multiplexed<S>(
                 connection.as_mut().graceful_shutdown();
             }
         }
-    }
-}
-
-/// A caller's stream. What was read of it already comes first; when something comes, that is noted.
-pub(crate) struct Watched<S> {
-    first: Bytes,
-    stream: Terse<S>,
-    progress: Arc<Progress>,
-}
-
-impl<S> Watched<S> {
-    const fn new(first: Bytes, stream: S, progress: Arc<Progress>) -> Self {
-        Self { first, stream: Terse(stream), progress }
-    }
-
-    fn note<T>(&self, written: Poll<T>) -> Poll<T> {
-        if written.is_ready() {
-            self.progress.has_written();
-        }
-        written
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        if !this.first.is_empty() {
-            let count = this.first.len().min(buffer.remaining());
-            buffer.put_slice(&this.first.split_to(count));
-            return Poll::Ready(Ok(()));
-        }
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            this.progress.has_read();
-        }
-        polled
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let polled = Pin::new(&mut this.stream).poll_write(context, bytes);
-        this.note(polled)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Asked for only when there is nothing left to write.
-        let this = self.get_mut();
-        let polled = Pin::new(&mut this.stream).poll_flush(context);
-        if polled.is_ready() {
-            this.progress.has_flushed();
-        }
-        polled
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let polled = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
-        this.note(polled)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
     }
 }

@@ -13,12 +13,13 @@ use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 
-use crate::proxy::body::{Answer, RequestBody, ResponseBody, Upload, Uploading};
+use crate::proxy::body::{Answer, ResponseBody};
 use crate::proxy::connection::Caller;
 use crate::proxy::failure::Failure;
 use crate::proxy::headers;
 use crate::proxy::link::Link;
 use crate::proxy::progress::Progress;
+use crate::proxy::upload::{RequestBody, Upload, Uploading};
 
 /// The way to the backend, for one request.
 #[derive(Clone)]

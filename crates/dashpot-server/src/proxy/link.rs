@@ -17,10 +17,10 @@ use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
-use crate::proxy::body::RequestBody;
 use crate::proxy::failure::{Counters, Failure};
 use crate::proxy::gateway::Gateway;
-use crate::proxy::stream::{Ear, Noted, Terse};
+use crate::proxy::stream::{Ear, Heeded};
+use crate::proxy::upload::RequestBody;
 use crate::serve::connection::HEAD_MAX;
 
 /// How long a connection is kept that nobody uses. Some servers close them after little more.
@@ -32,11 +32,14 @@ const KEPT_MOST: usize = 256;
 /// How much may come before an answer has begun, in bytes: hints there may be without end.
 const ANSWER_BEGINS_WITHIN: u64 = 512 * 1024;
 
+/// What a connection to the backend is made of.
+type Stream = TokioIo<Heeded<TcpStream, Arc<Ear>>>;
+
 /// A connection to the backend.
 pub(crate) struct Link {
     pub(crate) sender: SendRequest<RequestBody>,
     /// Nothing once it was closed.
-    connection: Option<Connection<TokioIo<Noted<Terse<TcpStream>>>, RequestBody>>,
+    connection: Option<Connection<Stream, RequestBody>>,
     /// Whether there is nothing to drive any more.
     is_over: bool,
     /// What the backend has said since the last request.
@@ -61,7 +64,7 @@ impl Link {
         let mut builder = Builder::new();
         builder.max_buf_size(HEAD_MAX);
         let ear = Arc::<Ear>::default();
-        let stream = Noted { stream: Terse(stream), ear: ear.clone() };
+        let stream = Heeded::new(Bytes::new(), stream, ear.clone());
         let begun = builder.handshake(TokioIo::new(stream)).await;
         let (sender, connection) = begun.map_err(Failure::Broken)?;
         let since = Instant::now();
@@ -123,7 +126,7 @@ impl Link {
     /// The stream, and what was read of it already: for who speaks something else from now on.
     pub(crate) fn into_stream(self) -> Option<(TcpStream, Bytes)> {
         let parts = self.connection?.into_parts();
-        Some((parts.io.into_inner().stream.0, parts.read_buf))
+        Some((parts.io.into_inner().into_inner(), parts.read_buf))
     }
 }
 

@@ -1,10 +1,14 @@
 //! What a caller's connection is doing, and since when. A timer for each of a request's steps would take longer than the step:
 //! there is one, and when it rings the connection is looked at.
 
+use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
+
+use crate::proxy::stream::Heed;
 
 /// What a connection is doing, and since when.
 #[derive(Debug)]
@@ -40,6 +44,21 @@ pub(crate) struct Patience {
     pub(crate) response: Duration,
 }
 
+impl Heed for Arc<Progress> {
+    fn read(&self, _: usize) -> io::Result<()> {
+        self.has_read();
+        Ok(())
+    }
+
+    fn written(&self) {
+        self.has_written();
+    }
+
+    fn flushed(&self) {
+        self.has_flushed();
+    }
+}
+
 impl Progress {
     pub(crate) fn new() -> Self {
         Self {
@@ -70,7 +89,7 @@ impl Progress {
     }
 
     /// The caller took something.
-    pub(crate) fn has_written(&self) {
+    fn has_written(&self) {
         let phase = self.phase.load(Ordering::Relaxed);
         if phase == SENDING || phase == LAST {
             self.enter(phase, Instant::now());
@@ -78,7 +97,7 @@ impl Progress {
     }
 
     /// All that was to be written has been.
-    pub(crate) fn has_flushed(&self) {
+    fn has_flushed(&self) {
         self.flushes.fetch_add(1, Ordering::Relaxed);
         if self.phase.load(Ordering::Relaxed) == LAST {
             self.enter(IDLE, Instant::now());

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
@@ -15,44 +16,87 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 /// What is copied together rather than handed over in pieces. The system takes one piece in less time than it takes to look at several.
 const LITTLE: usize = 1024;
 
-/// A stream whose short messages are written in one piece.
-pub(crate) struct Terse<S>(pub(crate) S);
+/// Who heeds what comes and goes by a stream.
+pub(crate) trait Heed {
+    /// So many bytes came. An error ends it.
+    fn read(&self, _: usize) -> io::Result<()> {
+        Ok(())
+    }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Terse<S> {
+    /// Something was written.
+    fn written(&self) {}
+
+    /// All that was to be written has been.
+    fn flushed(&self) {}
+}
+
+/// A stream that somebody heeds, and by which short messages go in one piece.
+pub(crate) struct Heeded<S, H> {
+    /// What was read of it already, and is read first.
+    first: Bytes,
+    stream: S,
+    heed: H,
+}
+
+impl<S, H> Heeded<S, H> {
+    pub(crate) const fn new(first: Bytes, stream: S, heed: H) -> Self {
+        Self { first, stream, heed }
+    }
+
+    pub(crate) fn into_inner(self) -> S {
+        self.stream
+    }
+}
+
+impl<S: AsyncRead + Unpin, H: Heed + Unpin> AsyncRead for Heeded<S, H> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().0).poll_read(context, buffer)
+        let this = self.get_mut();
+        if !this.first.is_empty() {
+            let count = this.first.len().min(buffer.remaining());
+            buffer.put_slice(&this.first.split_to(count));
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
+        let count = buffer.filled().len() - before;
+        Poll::Ready(if count > 0 { this.heed.read(count) } else { Ok(()) })
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Terse<S> {
+impl<S: AsyncWrite + Unpin, H: Heed + Unpin> AsyncWrite for Heeded<S, H> {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().0).poll_write(context, bytes)
+        let this = self.get_mut();
+        let written = ready!(Pin::new(&mut this.stream).poll_write(context, bytes));
+        this.heed.written();
+        Poll::Ready(written)
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().0).poll_flush(context)
+        let this = self.get_mut();
+        let flushed = ready!(Pin::new(&mut this.stream).poll_flush(context));
+        this.heed.flushed();
+        Poll::Ready(flushed)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().0).poll_shutdown(context)
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let stream = Pin::new(&mut self.get_mut().0);
         if let [only] = pieces {
-            return stream.poll_write(context, only);
+            return self.poll_write(context, only);
         }
         let mut whole = [0; LITTLE];
         let mut length = 0;
@@ -60,11 +104,16 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Terse<S> {
             let end = length + piece.len();
             match whole.get_mut(length..end) {
                 Some(room) => room.copy_from_slice(piece),
-                None => return stream.poll_write_vectored(context, pieces),
+                None => {
+                    let stream = Pin::new(&mut self.stream);
+                    let written = ready!(stream.poll_write_vectored(context, pieces));
+                    self.heed.written();
+                    return Poll::Ready(written);
+                }
             }
             length = end;
         }
-        stream.poll_write(context, whole.get(..length).unwrap_or_default())
+        self.poll_write(context, whole.get(..length).unwrap_or_default())
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -72,7 +121,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Terse<S> {
     }
 }
 
-/// What has come by a stream.
+/// What has come by a connection to the backend.
 #[derive(Debug, Default)]
 pub(crate) struct Ear {
     heard: AtomicBool,
@@ -91,66 +140,14 @@ impl Ear {
     pub(crate) fn has_heard(&self) -> bool {
         self.heard.load(Ordering::Relaxed)
     }
+}
 
-    /// Hears so many bytes. Tells whether that is too much.
-    fn hear(&self, bytes: u64) -> bool {
+impl Heed for Arc<Ear> {
+    fn read(&self, count: usize) -> io::Result<()> {
         self.heard.store(true, Ordering::Relaxed);
-        let left = self.left.load(Ordering::Relaxed);
-        self.left.store(left.saturating_sub(bytes), Ordering::Relaxed);
-        bytes > left
-    }
-}
-
-/// A stream that notes when something comes.
-pub(crate) struct Noted<S> {
-    pub(crate) stream: S,
-    pub(crate) ear: Arc<Ear>,
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Noted<S> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
-        let bytes = (buffer.filled().len() - before) as u64;
-        if bytes > 0 && this.ear.hear(bytes) {
-            return Poll::Ready(Err(io::Error::other("too much before the answer")));
-        }
-        polled
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Noted<S> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        pieces: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write_vectored(context, pieces)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        let left = self.left.load(Ordering::Relaxed).checked_sub(count as u64);
+        self.left.store(left.unwrap_or(0), Ordering::Relaxed);
+        left.map(drop).ok_or_else(|| io::Error::other("too much before the answer"))
     }
 }
 

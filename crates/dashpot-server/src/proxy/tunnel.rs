@@ -2,18 +2,18 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, copy, split};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy, split};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::debug;
 
 use crate::proxy::gateway::Gateway;
 use crate::proxy::link::Link;
+use crate::proxy::stream::{Heed, Heeded};
 
 /// How long the backend's connection may take to be done with HTTP.
 const SWITCHING: Duration = Duration::from_secs(5);
@@ -34,9 +34,9 @@ pub(crate) async fn run(
     }
     let _open = Open::new(&gateway.counters.tunnels);
     let Some((backend, answered)) = link.into_stream() else { return };
-    let began = Instant::now();
-    let last = AtomicU64::new(0);
-    let mut backend = Heard { stream: backend, began, last: &last };
+    let heard = Heard { began: Instant::now(), last: AtomicU64::new(0) };
+    // All that either says goes by this one.
+    let mut backend = Heeded::new(Bytes::new(), backend, &heard);
     let through = async {
         backend.write_all(&said).await?;
         caller.write_all(&answered).await?;
@@ -58,11 +58,11 @@ pub(crate) async fn run(
     let patience = gateway.settings.tunnel_timeout;
     let silence = async {
         loop {
-            let heard = began + Duration::from_micros(last.load(Ordering::Relaxed));
-            if heard.elapsed() >= patience {
+            let last = heard.last();
+            if last.elapsed() >= patience {
                 return;
             }
-            sleep_until(heard + patience).await;
+            sleep_until(last + patience).await;
         }
     };
     tokio::select! {
@@ -97,52 +97,31 @@ impl Drop for Open<'_> {
     }
 }
 
-/// One side's stream, through which all goes that either says: when it last did is noted.
-struct Heard<'t, S> {
-    stream: S,
+/// When somebody last said something.
+struct Heard {
     began: Instant,
     /// Microseconds since it began.
-    last: &'t AtomicU64,
+    last: AtomicU64,
 }
 
-impl<S> Heard<'_, S> {
-    fn note<T>(&self, polled: Poll<T>) -> Poll<T> {
-        if polled.is_ready() {
-            let now = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
-            self.last.store(now, Ordering::Relaxed);
-        }
-        polled
+impl Heard {
+    fn note(&self) {
+        let now = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.last.store(now, Ordering::Relaxed);
     }
-}
 
-impl<S: AsyncRead + Unpin> AsyncRead for Heard<'_, S> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
-        this.note(polled)
+    fn last(&self) -> Instant {
+        self.began + Duration::from_micros(self.last.load(Ordering::Relaxed))
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Heard<'_, S> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let polled = Pin::new(&mut this.stream).poll_write(context, bytes);
-        this.note(polled)
+impl Heed for &Heard {
+    fn read(&self, _: usize) -> io::Result<()> {
+        self.note();
+        Ok(())
     }
 
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    fn written(&self) {
+        self.note();
     }
 }
