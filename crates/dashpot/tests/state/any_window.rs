@@ -26,9 +26,9 @@ fn reset_after(store: &MemoryStore, policy: &Policy, number: u64) -> Duration {
 
 /// So many that not all of their grains can be told apart; deep enough for whatever comes.
 fn many(algorithm: Algorithm) -> Vec<Policy> {
-    let odd = (3..203).map(|count| format!("{count}/s burst 1000000"));
+    let odd = (3..203).map(|count| format!("{count}/s burst 100000000"));
     let even = [(1, "s"), (1, "min"), (5, "h"), (3, "day")]
-        .map(|(count, window)| format!("{count}/{window} burst 1000000"));
+        .map(|(count, window)| format!("{count}/{window} burst 100000000"));
     odd.chain(even).map(|quota| any(&quota, algorithm)).collect()
 }
 
