@@ -38,6 +38,8 @@ impl Shell {
         let program = format!("'{}' ", env!("CARGO_BIN_EXE_dashpot"));
         let line = line
             .replace("127.0.0.1:8080", self.service.address())
+            // A gateway's port for administrators answers the same.
+            .replace("127.0.0.1:8090", self.service.address())
             .replace("cargo run --release -- ", &program)
             .replacen("dashpot rules", &format!("{program}rules"), 1);
         Command::new("timeout")
