@@ -60,10 +60,8 @@ pub(crate) async fn answer(
             response
         }
     };
-    if let Some(upload) = upload {
-        let is_unread = upload.now() != Uploading::Ended;
-        caller.left_unread.store(is_unread, Ordering::Relaxed);
-    }
+    let is_unread = upload.is_some_and(|upload| upload.now() != Uploading::Ended);
+    caller.left_unread.store(is_unread, Ordering::Relaxed);
     if let Some(held) = response.extensions_mut().remove::<InFlight>() {
         caller.hold(held);
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -45,20 +45,33 @@ impl fmt::Display for BodyError {
 
 impl std::error::Error for BodyError {}
 
-/// A timer.
-pub(crate) type Pinned = Pin<Box<Sleep>>;
+/// The wait for a body to go on, for so long at most.
+pub(crate) struct Lull {
+    patience: Duration,
+    since: Option<Instant>,
+    /// One for all waits.
+    timer: Option<Pin<Box<Sleep>>>,
+}
 
-/// Waits for a moment, with one timer for all moments.
-pub(crate) fn poll_until(
-    timer: &mut Option<Pinned>,
-    moment: Instant,
-    context: &mut Context<'_>,
-) -> Poll<()> {
-    let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(moment)));
-    if timer.deadline() != moment {
-        timer.as_mut().reset(moment);
+impl Lull {
+    pub(crate) const fn new(patience: Duration) -> Self {
+        Self { patience, since: None, timer: None }
     }
-    timer.as_mut().poll(context)
+
+    /// It does not go on. Ready when that has been so for too long.
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let end = *self.since.get_or_insert_with(Instant::now) + self.patience;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(end)));
+        if timer.deadline() != end {
+            timer.as_mut().reset(end);
+        }
+        timer.as_mut().poll(context)
+    }
+
+    /// It goes on.
+    pub(crate) const fn end(&mut self) {
+        self.since = None;
+    }
 }
 
 /// The body of an answer.
@@ -76,9 +89,7 @@ pub(crate) struct Answer {
     body: Incoming,
     link: Option<Box<Link>>,
     pool: Arc<Pool>,
-    patience: Duration,
-    waiting_since: Option<Instant>,
-    timer: Option<Pinned>,
+    lull: Lull,
 }
 
 impl Answer {
@@ -88,7 +99,7 @@ impl Answer {
         pool: Arc<Pool>,
         patience: Duration,
     ) -> Self {
-        Self { body, link: Some(link), pool, patience, waiting_since: None, timer: None }
+        Self { body, link: Some(link), pool, lull: Lull::new(patience) }
     }
 
     /// Closes the connection, and counts that.
@@ -115,15 +126,12 @@ impl Answer {
         }
         match next {
             Poll::Pending => {
-                let since = *self.waiting_since.get_or_insert_with(Instant::now);
-                if poll_until(&mut self.timer, since + self.patience, context).is_pending() {
-                    return Poll::Pending;
-                }
+                ready!(self.lull.poll(context));
                 self.give_up(&Failure::Stalled);
                 Poll::Ready(Some(Err(BodyError::Late)))
             }
             Poll::Ready(Some(Ok(frame))) => {
-                self.waiting_since = None;
+                self.lull.end();
                 if self.body.is_end_stream() {
                     self.give_back(context);
                 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
+use http::{Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
@@ -105,12 +105,12 @@ impl Forward {
             let link = Link::open(gateway).await?;
             return self.exchange(link, request).await.map_err(|(failure, _)| failure);
         };
-        let second = Second::of(&request);
+        let again = repeated(&request);
         let (failure, unsent) = match self.exchange(link, request).await {
             Ok(answered) => return Ok(answered),
             Err(failed) => failed,
         };
-        let request = match unsent.or_else(|| second.map(Second::into_request)) {
+        let request = match unsent.or(again) {
             Some(request) if failure.is_closed() => request,
             _ => return Err(failure),
         };
@@ -199,30 +199,15 @@ struct Waiting {
 /// An answer, and the connection by which its body comes.
 type Answered = (Response<Incoming>, Box<Link>);
 
-/// What it takes to send a request a second time.
-struct Second {
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-}
-
-impl Second {
-    /// If that changes nothing: it has no body, and its method may be repeated.
-    fn of(request: &Request<RequestBody>) -> Option<Self> {
-        let method = request.method();
-        let is_repeatable = method.is_idempotent() && matches!(request.body(), RequestBody::Empty);
-        is_repeatable.then(|| Self {
-            method: method.clone(),
-            uri: request.uri().clone(),
-            headers: request.headers().clone(),
-        })
-    }
-
-    fn into_request(self) -> Request<RequestBody> {
-        let mut request = Request::new(RequestBody::Empty);
-        *request.method_mut() = self.method;
-        *request.uri_mut() = self.uri;
-        *request.headers_mut() = self.headers;
-        request
-    }
+/// The same request once more, if that changes nothing: it has no body, and its method may be repeated.
+fn repeated(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {
+    let is_repeatable =
+        request.method().is_idempotent() && matches!(request.body(), RequestBody::Empty);
+    is_repeatable.then(|| {
+        let mut again = Request::new(RequestBody::Empty);
+        again.method_mut().clone_from(request.method());
+        again.uri_mut().clone_from(request.uri());
+        again.headers_mut().clone_from(request.headers());
+        again
+    })
 }

@@ -142,8 +142,9 @@ pub(crate) fn to_backend(
         EXPECT | FORWARDED => true,
         _ => {
             let name = name.as_str();
+            let is_theirs = is_like(name, &identity.client_ip_header);
             (name.contains('_') && is_ours(name))
-                || (!is_believed && is_like(name, &identity.client_ip_header))
+                || (is_theirs && (!is_believed || name != identity.client_ip_header))
         }
     });
     if head.version == Version::HTTP_2

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,9 +12,8 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
-use tokio::time::Instant;
 
-use crate::proxy::body::{BodyError, Pinned, poll_until};
+use crate::proxy::body::{BodyError, Lull};
 use crate::proxy::headers;
 
 /// What is known of a request's body while it is sent on.
@@ -79,23 +78,14 @@ pub(crate) struct Coming {
     body: Incoming,
     /// How many bytes more it may have.
     left: u64,
-    patience: Duration,
     upload: Arc<Upload>,
-    waiting_since: Option<Instant>,
-    timer: Option<Pinned>,
+    lull: Lull,
 }
 
 impl RequestBody {
     /// A body with so many bytes at most, whose caller may take so long before it goes on.
     pub(crate) fn new(body: Incoming, most: u64, patience: Duration, upload: Arc<Upload>) -> Self {
-        Self::Coming(Box::new(Coming {
-            body,
-            left: most,
-            patience,
-            upload,
-            waiting_since: None,
-            timer: None,
-        }))
+        Self::Coming(Box::new(Coming { body, left: most, upload, lull: Lull::new(patience) }))
     }
 }
 
@@ -104,15 +94,12 @@ impl Coming {
         match Pin::new(&mut self.body).poll_frame(context) {
             Poll::Pending => {
                 self.upload.set(Uploading::Waiting);
-                let since = *self.waiting_since.get_or_insert_with(Instant::now);
-                if poll_until(&mut self.timer, since + self.patience, context).is_pending() {
-                    return Poll::Pending;
-                }
+                ready!(self.lull.poll(context));
                 self.upload.set(Uploading::Late);
                 Poll::Ready(Some(Err(BodyError::Late)))
             }
             Poll::Ready(Some(Ok(mut frame))) => {
-                self.waiting_since = None;
+                self.lull.end();
                 if let Some(trailers) = frame.trailers_mut() {
                     headers::clean(trailers);
                 }

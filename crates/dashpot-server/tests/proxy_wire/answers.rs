@@ -61,6 +61,20 @@ fn a_hundred_headers_arrive_and_no_more() {
     assert_eq!(with(100).status(), 502);
 }
 
+/// What says its length twice is as long as its chunks.
+#[test]
+fn chunks_count_where_a_length_is_said_as_well() {
+    let scene = Scene::start(&[]);
+    for length in [3, 5, 8] {
+        let told = scene.told(format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\ntransfer-encoding: chunked\r\n\r\n\
+             5\r\nhello\r\n0\r\n\r\n"
+        ));
+        assert_eq!((told.status(), told.text().as_str()), (200, "hello"), "{length}");
+        assert!(!told.has("content-length"), "{told:?}");
+    }
+}
+
 #[test]
 fn a_long_header_arrives() {
     let scene = Scene::start(&[]);

@@ -87,6 +87,19 @@ fn a_trailer_does_not_become_a_header() {
     assert!(!seen.has("content-length"), "{seen:?}");
 }
 
+/// Who asked is not said after the body either.
+#[test]
+fn a_trailer_does_not_say_who_asked() {
+    let scene = Scene::start(&[]);
+    let request = chunked("trailer: x-real-ip, x_forwarded_for, forwarded, x-sum\r\n")
+        + "3\r\nabc\r\n0\r\nx-real-ip: 203.0.113.7\r\nx_forwarded_for: 203.0.113.7\r\n\
+           forwarded: for=203.0.113.7\r\nx-sum: 6\r\n\r\n";
+    let seen = scene.seen(request);
+    assert_eq!(all(&seen.trailers, "x-sum"), ["6"], "{seen:?}");
+    let said = seen.trailers.iter().any(|(_, value)| value.contains("203.0.113.7"));
+    assert!(!said, "{seen:?}");
+}
+
 #[test]
 fn over_http_2_they_go_both_ways() {
     let scene = Scene::start(&[]);

@@ -106,6 +106,17 @@ fn names_with_underscores_are_removed_nevertheless() {
     assert_eq!(list(&seen, "x-forwarded-for"), "203.0.113.7, 127.0.0.1");
 }
 
+/// Nor is there another way to write the header that the rules name.
+#[test]
+fn the_named_header_has_no_second_spelling() {
+    let named = format!("{TRUSTED}client_ip_header = 'cf-connecting-ip'\n");
+    let scene = Scene::with_rules(&named, &[]);
+    let lines = "cf-connecting-ip: 203.0.113.7\r\ncf_connecting_ip: 198.51.100.1\r\n";
+    let seen = seen(&scene, lines);
+    assert_eq!(seen.one("cf-connecting-ip"), "203.0.113.7");
+    assert!(!seen.has("cf_connecting_ip"), "{seen:?}");
+}
+
 /// So many are always in front, whoever they are.
 #[test]
 fn proxies_may_be_counted_instead() {
