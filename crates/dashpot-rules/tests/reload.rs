@@ -51,8 +51,9 @@ fn a_file_that_is_written_again_is_read_again() {
     let file = dir.write("rules.toml", &rule("5/s"));
     let (rules, _watch, reports) = watch(&file);
     assert_eq!((limit(&rules).as_str(), rules.generation()), ("5/s", 1));
-    dir.write("rules.toml", &rule("6/s"));
-    let reload = next(&reports).unwrap();
+    // In place. A busy machine may pause between emptying it and writing it; that is an error, then all is well.
+    fs::write(&file, rule("6/s")).unwrap();
+    let reload = next(&reports).or_else(|_| next(&reports)).unwrap();
     assert_eq!(reload.generation, 2);
     assert_eq!(reload.changes, ["rule `api`: limits 5/s → 6/s; counts go on"]);
     assert_eq!((limit(&rules).as_str(), rules.generation()), ("6/s", 2));

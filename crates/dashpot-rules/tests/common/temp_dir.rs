@@ -21,10 +21,11 @@ impl TempDir {
         &self.0
     }
 
-    /// Writes a file, and says where it is.
+    /// Writes a file, and says where it is. Nobody sees half of it, however long a busy machine takes.
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
-        let file = self.0.join(name);
-        fs::write(&file, text).unwrap();
+        let (file, whole) = (self.0.join(name), self.0.with_extension("part"));
+        fs::write(&whole, text).unwrap();
+        fs::rename(whole, &file).unwrap();
         file
     }
 }
