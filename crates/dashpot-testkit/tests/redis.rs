@@ -122,6 +122,7 @@ fn aborting() {
 fn it_dies_even_if_nothing_is_dropped() {
     // Its directory stays behind, so it gets a place that is removed here.
     let place = std::env::temp_dir().join(format!("dashpot-aborting-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&place);
     std::fs::create_dir(&place).unwrap();
     let mut other = Command::new(std::env::current_exe().unwrap());
     other.args(["--exact", "redis::aborting", "--nocapture"]);

@@ -22,6 +22,8 @@ impl Directory {
         let name =
             format!("dashpot-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
+        // What an earlier process of the same number left behind, if it was killed.
+        let _ = fs::remove_dir_all(&path);
         fs::create_dir(&path).unwrap();
         Self(path)
     }
