@@ -77,8 +77,11 @@ async fn a_server_is_not_taken_for_down_because_another_is_slow() {
     let (slow, well) = (Proxy::to(&one.address()), Proxy::to(&two.address()));
     // So long that a busy machine does not make the slow one too slow.
     let deadline = Duration::from_millis(400);
-    let store =
-        RedisStore::builder_on([url(&slow), url(&well)]).deadline(deadline).start().unwrap();
+    let store = RedisStore::builder_on([url(&slow), url(&well)])
+        .deadline(deadline)
+        .connect_timeout(Duration::from_secs(2))
+        .start()
+        .unwrap();
     ready(&store).await;
     let api = policy("api", "10000/s");
     let [a, b] = apart(&store, [&one, &two], &api).await;
