@@ -57,14 +57,20 @@ impl Upstream {
     pub const fn port(&self) -> u16 {
         self.port
     }
+
+    /// Both, as a URL or a `Host` header has them.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        match self.host.contains(':') {
+            true => format!("[{}]:{}", self.host, self.port),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
 }
 
 impl fmt::Display for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.host.contains(':') {
-            true => write!(f, "http://[{}]:{}", self.host, self.port),
-            false => write!(f, "http://{}:{}", self.host, self.port),
-        }
+        write!(f, "http://{}", self.authority())
     }
 }
 

@@ -4,6 +4,7 @@ mod access_log;
 mod answer;
 mod body;
 mod connection;
+mod download;
 mod failure;
 mod forward;
 mod gateway;

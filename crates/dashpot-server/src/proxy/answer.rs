@@ -13,12 +13,12 @@ use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::proxy::body::{ResponseBody, Sent};
 use crate::proxy::connection::Caller;
+use crate::proxy::download::{ResponseBody, Sent};
 use crate::proxy::failure::{Failure, tell};
 use crate::proxy::forward::Forward;
 use crate::proxy::progress::Progress;
-use crate::proxy::upload::{RequestBody, Upload, Uploading};
+use crate::proxy::upload::{Coming, RequestBody, Upload, Uploading};
 use crate::serve::metrics::Door;
 use crate::serve::wrong::Wrong;
 
@@ -44,10 +44,11 @@ pub(crate) async fn answer(
         Ok(()) if incoming.size_hint().lower() > most => Failure::TooLong.respond(),
         Ok(()) => {
             let body = match &upload {
-                None => RequestBody::Empty,
+                None => RequestBody::EMPTY,
                 Some(upload) => {
                     let patience = gateway.settings.patience.client;
-                    RequestBody::new(incoming, most, patience, upload.clone())
+                    let coming = Coming::new(incoming, most, patience, upload.clone());
+                    RequestBody::Coming(Box::new(coming))
                 }
             };
             let forward = Forward {

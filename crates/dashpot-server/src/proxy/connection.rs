@@ -282,7 +282,7 @@ async fn multiplexed<S>(
                 } else if is_ending {
                     // It has been told to go, and had time to.
                     return;
-                } else if now.duration_since(quiet_since) >= patience.idle && !is_ending {
+                } else if now.duration_since(quiet_since) >= patience.idle {
                     is_ending = true;
                     quiet_since = now;
                     connection.as_mut().graceful_shutdown();

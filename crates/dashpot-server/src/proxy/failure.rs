@@ -8,7 +8,7 @@ use dashpot::{Limiter, Quota};
 use http::{Response, StatusCode};
 use tracing::warn;
 
-use crate::proxy::body::ResponseBody;
+use crate::proxy::download::ResponseBody;
 use crate::serve::wrong::Wrong;
 
 /// Why there is no answer of the backend's.

@@ -13,8 +13,8 @@ use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 
-use crate::proxy::body::{Answer, ResponseBody};
 use crate::proxy::connection::Caller;
+use crate::proxy::download::{Answer, ResponseBody};
 use crate::proxy::failure::Failure;
 use crate::proxy::headers;
 use crate::proxy::link::Link;
@@ -81,7 +81,7 @@ impl Forward {
             }
             head.extensions.clear();
             caller.switch(link);
-            return Ok(Response::from_parts(head, ResponseBody::Whole(None)));
+            return Ok(Response::from_parts(head, ResponseBody::EMPTY));
         }
         let is_empty = body.is_end_stream();
         let patience = gateway.settings.patience.response;
@@ -94,7 +94,7 @@ impl Forward {
             Poll::Ready(())
         })
         .await;
-        Ok(Response::from_parts(head, ResponseBody::Whole(None)))
+        Ok(Response::from_parts(head, ResponseBody::EMPTY))
     }
 
     /// Sends a request by a connection that was kept, or by a new one. If one that was kept turns out to be closed, and nothing can
@@ -201,10 +201,9 @@ type Answered = (Response<Incoming>, Box<Link>);
 
 /// The same request once more, if that changes nothing: it has no body, and its method may be repeated.
 fn repeated(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {
-    let is_repeatable =
-        request.method().is_idempotent() && matches!(request.body(), RequestBody::Empty);
+    let is_repeatable = request.method().is_idempotent() && request.body().is_end_stream();
     is_repeatable.then(|| {
-        let mut again = Request::new(RequestBody::Empty);
+        let mut again = Request::new(RequestBody::EMPTY);
         again.method_mut().clone_from(request.method());
         again.uri_mut().clone_from(request.uri());
         again.headers_mut().clone_from(request.headers());

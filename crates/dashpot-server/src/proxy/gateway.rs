@@ -45,8 +45,7 @@ impl Gateway {
     ) -> Self {
         let layer = RateLimitLayer::builder(rules.clone(), store);
         let layer = layer.local(local).on_denied(on_denied).build();
-        let host = settings.upstream.to_string();
-        let host = HeaderValue::from_str(host.trim_start_matches("http://"));
+        let host = HeaderValue::from_str(&settings.upstream.authority());
         // It is made of letters, digits and dots.
         let host = host.unwrap_or(HeaderValue::from_static("localhost"));
         Self { settings, host, rules, layer, counters: Arc::default(), log }

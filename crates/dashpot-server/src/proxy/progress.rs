@@ -50,12 +50,19 @@ impl Heed for Arc<Progress> {
         Ok(())
     }
 
+    /// The caller took something.
     fn written(&self) {
-        self.has_written();
+        let phase = self.phase.load(Ordering::Relaxed);
+        if phase == SENDING || phase == LAST {
+            self.enter(phase, Instant::now());
+        }
     }
 
     fn flushed(&self) {
-        self.has_flushed();
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+        if self.phase.load(Ordering::Relaxed) == LAST {
+            self.enter(IDLE, Instant::now());
+        }
     }
 }
 
@@ -86,22 +93,6 @@ impl Progress {
     /// Whether no request is being answered.
     pub(crate) fn is_between_requests(&self) -> bool {
         self.phase.load(Ordering::Relaxed) == IDLE
-    }
-
-    /// The caller took something.
-    fn has_written(&self) {
-        let phase = self.phase.load(Ordering::Relaxed);
-        if phase == SENDING || phase == LAST {
-            self.enter(phase, Instant::now());
-        }
-    }
-
-    /// All that was to be written has been.
-    fn has_flushed(&self) {
-        self.flushes.fetch_add(1, Ordering::Relaxed);
-        if self.phase.load(Ordering::Relaxed) == LAST {
-            self.enter(IDLE, Instant::now());
-        }
     }
 
     pub(crate) fn flushes(&self) -> u64 {

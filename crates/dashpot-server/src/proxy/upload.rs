@@ -7,13 +7,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use dashpot_http::AnyBody;
-use http_body::{Body, Frame, SizeHint};
-use http_body_util::BodyExt;
-use http_body_util::combinators::UnsyncBoxBody;
+use http_body::{Body, SizeHint};
 use hyper::body::Incoming;
 
-use crate::proxy::body::{BodyError, Lull};
+use crate::proxy::body::{BodyError, Lull, Next, Passing};
 use crate::proxy::headers;
 
 /// What is known of a request's body while it is sent on.
@@ -64,14 +61,7 @@ impl Upload {
 }
 
 /// The body of a request.
-pub(crate) enum RequestBody {
-    /// There is none.
-    Empty,
-    /// It comes.
-    Coming(Box<Coming>),
-    /// The layer looked into it.
-    Held(UnsyncBoxBody<Bytes, BodyError>),
-}
+pub(crate) type RequestBody = Passing<Coming>;
 
 /// A body that comes.
 pub(crate) struct Coming {
@@ -82,88 +72,64 @@ pub(crate) struct Coming {
     lull: Lull,
 }
 
-impl RequestBody {
+impl Coming {
     /// A body with so many bytes at most, whose caller may take so long before it goes on.
-    pub(crate) fn new(body: Incoming, most: u64, patience: Duration, upload: Arc<Upload>) -> Self {
-        Self::Coming(Box::new(Coming { body, left: most, upload, lull: Lull::new(patience) }))
+    pub(crate) const fn new(
+        body: Incoming,
+        most: u64,
+        patience: Duration,
+        upload: Arc<Upload>,
+    ) -> Self {
+        Self { body, left: most, upload, lull: Lull::new(patience) }
     }
 }
 
-impl Coming {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match Pin::new(&mut self.body).poll_frame(context) {
+impl Body for Coming {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Next {
+        let this = self.get_mut();
+        match Pin::new(&mut this.body).poll_frame(context) {
             Poll::Pending => {
-                self.upload.set(Uploading::Waiting);
-                ready!(self.lull.poll(context));
-                self.upload.set(Uploading::Late);
+                this.upload.set(Uploading::Waiting);
+                ready!(this.lull.poll(context));
+                this.upload.set(Uploading::Late);
                 Poll::Ready(Some(Err(BodyError::Late)))
             }
             Poll::Ready(Some(Ok(mut frame))) => {
-                self.lull.end();
+                this.lull.end();
                 if let Some(trailers) = frame.trailers_mut() {
                     headers::clean(trailers);
                 }
-                self.upload.pieces.fetch_add(1, Ordering::Relaxed);
+                this.upload.pieces.fetch_add(1, Ordering::Relaxed);
                 let length = frame.data_ref().map_or(0, |data| data.len() as u64);
-                let Some(left) = self.left.checked_sub(length) else {
-                    self.upload.set(Uploading::TooLong);
+                let Some(left) = this.left.checked_sub(length) else {
+                    this.upload.set(Uploading::TooLong);
                     return Poll::Ready(Some(Err(BodyError::TooLong)));
                 };
-                self.left = left;
-                let is_over = frame.is_trailers() || self.body.is_end_stream();
-                self.upload.set(if is_over { Uploading::Ended } else { Uploading::Sending });
+                this.left = left;
+                let is_over = frame.is_trailers() || this.body.is_end_stream();
+                this.upload.set(if is_over { Uploading::Ended } else { Uploading::Sending });
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
-                self.upload.set(Uploading::Broken);
+                this.upload.set(Uploading::Broken);
                 Poll::Ready(Some(Err(BodyError::Broken(error))))
             }
             Poll::Ready(None) => {
-                self.upload.pieces.fetch_add(1, Ordering::Relaxed);
-                self.upload.set(Uploading::Ended);
+                this.upload.pieces.fetch_add(1, Ordering::Relaxed);
+                this.upload.set(Uploading::Ended);
                 Poll::Ready(None)
             }
         }
     }
-}
-
-impl Body for RequestBody {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match self.get_mut() {
-            Self::Empty => Poll::Ready(None),
-            Self::Coming(coming) => coming.poll(context),
-            Self::Held(body) => Pin::new(body).poll_frame(context),
-        }
-    }
 
     fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Empty => true,
-            Self::Coming(coming) => coming.body.is_end_stream(),
-            Self::Held(body) => body.is_end_stream(),
-        }
+        self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Empty => SizeHint::with_exact(0),
-            Self::Coming(coming) => coming.body.size_hint(),
-            Self::Held(body) => body.size_hint(),
-        }
-    }
-}
-
-impl AnyBody for RequestBody {
-    fn hold<B>(body: B) -> Self
-    where
-        B: Body<Data = Bytes, Error = BodyError> + Send + 'static,
-    {
-        Self::Held(body.boxed_unsync())
+        self.body.size_hint()
     }
 }

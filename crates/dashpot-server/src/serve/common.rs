@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use dashpot::{MemoryStore, Policy, Quota, StateKeeper, Window};
+use dashpot::{MemoryStore, MemoryStoreBuilder, Policy, Quota, StateKeeper, Window};
 use dashpot_redis::RedisStore;
 use dashpot_rules::{LiveRules, LoadError, Reload, RuleSet, Watch};
 use tracing::{error, warn};
@@ -194,18 +194,11 @@ impl Common {
 
     /// What counts while a store far away does not answer.
     pub(crate) fn stand_in(&self, rules: &RuleSet) -> Arc<MemoryStore> {
-        let builder = MemoryStore::builder();
-        Arc::new(match rules.memory().max_keys {
-            Some(keys) => builder.max_keys(keys).build(),
-            None => builder.build(),
-        })
+        Arc::new(in_memory(rules).build())
     }
 
     fn memory(&self, rules: &RuleSet) -> Result<(AnyStore, Option<Kept>), Failure> {
-        let mut builder = MemoryStore::builder();
-        if let Some(keys) = rules.memory().max_keys {
-            builder = builder.max_keys(keys);
-        }
+        let builder = in_memory(rules);
         let file = self.state_file(rules);
         let Some(file) = file else {
             return Ok((AnyStore::Memory(Arc::new(builder.build())), None));
@@ -218,6 +211,15 @@ impl Common {
         let keeper = StateKeeper::start(store.clone(), file, self.state_every, report);
         let keeper = keeper.map_err(|error| wrong(&error))?;
         Ok((AnyStore::Memory(store), Some(Kept { keeper, _lock: lock })))
+    }
+}
+
+/// A store in memory, as large as the rules say.
+fn in_memory(rules: &RuleSet) -> MemoryStoreBuilder {
+    let builder = MemoryStore::builder();
+    match rules.memory().max_keys {
+        Some(keys) => builder.max_keys(keys),
+        None => builder,
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use socket2::SockRef;
 
-use crate::caller::PATIENCE;
+use crate::client::PATIENCE;
 use crate::request;
 use crate::service::until;
 use crate::wire::{Message, Stop};

@@ -7,10 +7,8 @@ use std::time::Duration;
 
 use socket2::SockRef;
 
+use crate::client::Client;
 use crate::wire::{Message, Read, Reader, Stop, number, wrong};
-
-/// How long anything may take that should take no time.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How the other side left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,11 +42,8 @@ impl Caller {
     }
 
     pub(crate) fn try_to(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        stream.set_nodelay(true)?;
-        Ok(Self { stream, buffer: Vec::new(), end: None })
+        let Client { stream, buffer } = Client::try_to(address)?;
+        Ok(Self { stream, buffer, end: None })
     }
 
     pub(crate) fn patience(&self, patience: Duration) {

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::caller::{Caller, PATIENCE};
+use crate::caller::Caller;
+use crate::client::PATIENCE;
 use crate::service::{Directory, Service, until};
 
 pub(crate) struct Gateway {

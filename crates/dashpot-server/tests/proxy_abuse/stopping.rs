@@ -3,7 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::caller::{Caller, Failure, PATIENCE, get};
+use crate::caller::{Caller, Failure, get};
+use crate::client::PATIENCE;
 use crate::echo;
 use crate::frames::{self, Connection, Ended};
 use crate::gateway::Gateway;
