@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dashpot::StoreError;
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::instances::keep_announcing;
+use crate::lease::keep_up;
 use crate::link::PROBE_EVERY;
 use crate::renewal::keep_renewing;
 use crate::settings::Settings;
@@ -63,6 +65,8 @@ impl RedisStore {
                 connect_timeout: PROBE_EVERY,
                 permit_lease: Duration::from_secs(30),
                 denial_memory: Duration::from_millis(100),
+                lease: Duration::from_secs(2),
+                interval: Duration::from_millis(100),
                 least_instances: NonZeroU64::MIN,
             },
         }
@@ -76,6 +80,12 @@ impl RedisStore {
         let store = Self::builder(url).start()?;
         store.ready(Duration::from_secs(5)).await?;
         Ok(store)
+    }
+
+    /// Gives back what is leased, and tells what was counted here: to be done before it is dropped. What is not given
+    /// back is not to be had until its lease ends.
+    pub async fn release(&self) {
+        self.inner.release().await;
     }
 
     /// Waits until all servers answer.
@@ -139,6 +149,22 @@ impl RedisStoreBuilder {
         self
     }
 
+    /// How long a lease lasts under policies that are [leased](dashpot::Consistency::Leased), unless it is renewed:
+    /// two seconds unless told otherwise, and 100 ms to a minute. What an instance that died had leased comes back after
+    /// that.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.settings.lease = lease.clamp(Duration::from_millis(100), Duration::from_secs(60));
+        self
+    }
+
+    /// How often Redis is told what was counted here under policies that are
+    /// [approximate](dashpot::Consistency::Approximate): every 100 ms unless told otherwise, and 10 ms to a minute. What
+    /// their rate grants in that time may be granted too much by each instance.
+    pub fn reconcile_every(mut self, interval: Duration) -> Self {
+        self.settings.interval = interval.clamp(Duration::from_millis(10), Duration::from_secs(60));
+        self
+    }
+
     /// Does not count as an instance: for tools that look in, and grant nothing while Redis is down.
     pub const fn visiting(mut self) -> Self {
         self.is_instance = false;
@@ -169,20 +195,19 @@ impl RedisStoreBuilder {
             return Err(UrlError::Prefix);
         }
         let target = Target::parse(&urls, root_certificate.as_deref())?;
-        if tokio::runtime::Handle::try_current().is_err() {
-            return Err(UrlError::Runtime);
-        }
+        let Ok(runtime) = Handle::try_current() else { return Err(UrlError::Runtime) };
         let is_secret = urls.iter().any(|url| url.starts_with("rediss"));
         let usual = if is_secret { Duration::from_secs(1) } else { PROBE_EVERY };
         settings.connect_timeout = connect_timeout.unwrap_or(usual);
         let settings = Arc::new(settings);
         let topology = Topology::start(target, &settings);
-        let lease = settings.permit_lease;
-        let inner = Arc::new(Inner::new(settings, topology, is_instance));
+        let (lease, interval) = (settings.permit_lease, settings.interval);
+        let inner = Arc::new(Inner::new(settings, topology, is_instance, runtime));
         if is_instance {
             tokio::spawn(keep_announcing(Arc::downgrade(&inner)));
         }
         tokio::spawn(keep_renewing(Arc::downgrade(&inner), lease));
+        tokio::spawn(keep_up(Arc::downgrade(&inner), interval));
         Ok(RedisStore { inner })
     }
 }

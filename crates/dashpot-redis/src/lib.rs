@@ -60,6 +60,7 @@ mod failure;
 mod health;
 mod instances;
 mod key;
+mod lease;
 mod link;
 mod listing;
 mod permits;

@@ -113,8 +113,9 @@ impl<'p> Question<'p> {
     pub(crate) fn undo(&self, leaks_from: Timestamp, around: Timestamp) -> SmallVec<[Cmd; 1]> {
         let undo = |units, permit: Option<&str>| {
             let mut call = script::SETTLE.call(std::iter::once(self.key.as_slice()));
-            let deed = Deed::Undo;
-            settle(self.policy, deed, leaks_from, units, permit, around, &mut call).then_some(call)
+            let (policy, deed, charged_at) = (self.policy, Deed::Undo, leaks_from);
+            let what = Settling { policy, deed, charged_at, units };
+            what.tell(permit, around, &mut call).then_some(call)
         };
         match &self.permit {
             Some(permit) => {
@@ -126,8 +127,15 @@ impl<'p> Question<'p> {
         }
     }
 
-    /// What `decide.lua` is told: this cost, around this time by the server's clock.
-    pub(crate) fn ask(&self, cost: u64, around: Timestamp, lease: u64, call: &mut Cmd) {
+    /// What `decide.lua` is told: this cost, around this time by the server's clock. It passes if so many more units
+    /// could be taken besides.
+    pub(crate) fn ask(
+        &self,
+        (cost, besides): (u64, u64),
+        around: Timestamp,
+        lease: u64,
+        call: &mut Cmd,
+    ) {
         let letter = letter(self.policy);
         call.arg(letter);
         match letter {
@@ -138,7 +146,8 @@ impl<'p> Question<'p> {
                     call.arg(&[""]).arg(&[0; 5]);
                     return;
                 }
-                let (cost, room) = (Span::of(cost, rate), self.room(cost, rate));
+                let room = self.room(cost.saturating_add(besides), rate);
+                let cost = Span::of(cost, rate);
                 let carried = self.policy.carried_rate().unwrap_or(rate);
                 call.arg(format!(" 0 {}:{}", carried.units, carried.nanos));
                 call.arg(cost.micros).arg(cost.grains).arg(room.micros).arg(room.grains);
@@ -146,7 +155,7 @@ impl<'p> Question<'p> {
             }
             "u" => drop(call.arg(cost)),
             _ => {
-                call.arg(cost).arg(self.policy.limit());
+                call.arg(cost).arg(self.policy.limit().saturating_sub(besides));
                 window(self.policy, letter, around, call);
                 if letter == "n" {
                     call.arg(lease);
@@ -180,47 +189,52 @@ impl Deed {
     }
 }
 
-/// What `settle.lua` is told. False if there is nothing to tell.
-pub(crate) fn settle(
-    policy: &Policy,
-    deed: Deed,
-    charged_at: Timestamp,
-    units: u64,
-    permit: Option<&str>,
-    around: Timestamp,
-    call: &mut Cmd,
-) -> bool {
-    let letter = letter(policy);
-    let micros = charged_at.as_nanos() / 1000;
-    let units = units.min(MOST);
-    match letter {
-        "u" => return false,
-        "b" => {
-            let Some(rate) = policy.rate().filter(|rate| rate.units > 0) else { return false };
-            let span = Span::of(units, rate);
-            call.arg(letter).arg(deed.name()).arg(micros);
-            let carried = policy.carried_rate().unwrap_or(rate);
-            call.arg(format!("{}:{}", carried.units, carried.nanos));
-            call.arg(span.micros.min(MOST)).arg(span.grains).arg(span.per_micro);
-        }
-        "c" => {
-            let charged = policy.window_at(charged_at).map_or(0, |window| micros_up(window.start));
-            call.arg(letter).arg(deed.name()).arg(charged).arg(units);
-            window(policy, letter, around, call);
-        }
-        "n" => {
-            let Some(permit) = permit else { return false };
-            call.arg(letter).arg(deed.name()).arg(micros).arg(units).arg(permit);
-        }
-        _ => {
-            call.arg(letter).arg(deed.name()).arg(micros).arg(units);
-            window(policy, letter, around, call);
-            if letter == "l" {
-                call.arg(LOG_MOST);
+/// Units to be given back, or charged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settling<'p> {
+    pub(crate) policy: &'p Policy,
+    pub(crate) deed: Deed,
+    pub(crate) charged_at: Timestamp,
+    pub(crate) units: u64,
+}
+
+impl Settling<'_> {
+    /// What `settle.lua` is told. False if there is nothing to tell.
+    pub(crate) fn tell(&self, permit: Option<&str>, around: Timestamp, call: &mut Cmd) -> bool {
+        let Self { policy, deed, charged_at, units } = *self;
+        let letter = letter(policy);
+        let micros = charged_at.as_nanos() / 1000;
+        let units = units.min(MOST);
+        match letter {
+            "u" => return false,
+            "b" => {
+                let Some(rate) = policy.rate().filter(|rate| rate.units > 0) else { return false };
+                let span = Span::of(units, rate);
+                call.arg(letter).arg(deed.name()).arg(micros);
+                let carried = policy.carried_rate().unwrap_or(rate);
+                call.arg(format!("{}:{}", carried.units, carried.nanos));
+                call.arg(span.micros.min(MOST)).arg(span.grains).arg(span.per_micro);
+            }
+            "c" => {
+                let charged =
+                    policy.window_at(charged_at).map_or(0, |window| micros_up(window.start));
+                call.arg(letter).arg(deed.name()).arg(charged).arg(units);
+                window(policy, letter, around, call);
+            }
+            "n" => {
+                let Some(permit) = permit else { return false };
+                call.arg(letter).arg(deed.name()).arg(micros).arg(units).arg(permit);
+            }
+            _ => {
+                call.arg(letter).arg(deed.name()).arg(micros).arg(units);
+                window(policy, letter, around, call);
+                if letter == "l" {
+                    call.arg(LOG_MOST);
+                }
             }
         }
+        true
     }
-    true
 }
 
 /// The letter of a policy's algorithm in scripts.
@@ -275,14 +289,14 @@ pub(crate) const fn micros_up(nanos: u64) -> u64 {
 }
 
 /// How long some units take: whole microseconds, and grains beyond.
-struct Span {
-    micros: u64,
-    grains: u64,
+pub(crate) struct Span {
+    pub(crate) micros: u64,
+    pub(crate) grains: u64,
     per_micro: u64,
 }
 
 impl Span {
-    fn of(units: u64, rate: Rate) -> Self {
+    pub(crate) fn of(units: u64, rate: Rate) -> Self {
         let per_micro = u128::from(rate.units) * 1000;
         let grains = u128::from(units) * u128::from(rate.nanos);
         let short = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);

@@ -118,7 +118,7 @@ impl Inner {
     }
 
     /// Does something for all of these, many at a time.
-    async fn all_of<T, F>(
+    pub(crate) async fn all_of<T, F>(
         self: &Arc<Self>,
         all: impl Iterator<Item = T>,
         each: impl Fn(Arc<Self>, T) -> F,
@@ -136,7 +136,7 @@ impl Inner {
     }
 
     /// Nobody waits for these in a hurry.
-    fn patience(&self) -> Instant {
+    pub(crate) fn patience(&self) -> Instant {
         Instant::now() + self.settings.connect_timeout
     }
 }

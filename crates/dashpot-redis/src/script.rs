@@ -17,20 +17,29 @@ macro_rules! script {
     };
 }
 
-pub(crate) static DECIDE: LazyLock<Script> = script!("lua/convert.lua", "lua/decide.lua");
-pub(crate) static SETTLE: LazyLock<Script> = script!("lua/convert.lua", "lua/settle.lua");
-pub(crate) static MANAGE: LazyLock<Script> = script!("lua/manage.lua");
+pub(crate) static DECIDE: LazyLock<Script> =
+    script!("lua/convert.lua", "lua/held.lua", "lua/checks.lua", "lua/decide.lua");
+pub(crate) static SETTLE: LazyLock<Script> =
+    script!("lua/convert.lua", "lua/held.lua", "lua/settle.lua");
+pub(crate) static MANAGE: LazyLock<Script> = script!("lua/held.lua", "lua/manage.lua");
+pub(crate) static LEASE: LazyLock<Script> =
+    script!("lua/convert.lua", "lua/held.lua", "lua/checks.lua", "lua/lease.lua");
 pub(crate) static RENEW: LazyLock<Script> = script!("lua/renew.lua");
 pub(crate) static ANNOUNCE: LazyLock<Script> = script!("lua/announce.lua");
 
 /// All of them, for a server to know before it is asked.
-pub(crate) fn all() -> [&'static Script; 5] {
-    [&DECIDE, &SETTLE, &MANAGE, &RENEW, &ANNOUNCE]
+pub(crate) fn all() -> [&'static Script; 6] {
+    [&DECIDE, &SETTLE, &MANAGE, &LEASE, &RENEW, &ANNOUNCE]
 }
 
 impl Script {
     fn new(text: &'static str) -> Self {
         Self { text, hash: redis::Script::new(text).get_hash().to_owned() }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn hash(&self) -> &str {
+        &self.hash
     }
 
     pub(crate) fn text(&self) -> &'static str {

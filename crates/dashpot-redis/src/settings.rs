@@ -10,5 +10,7 @@ pub(crate) struct Settings {
     pub(crate) connect_timeout: Duration,
     pub(crate) permit_lease: Duration,
     pub(crate) denial_memory: Duration,
+    pub(crate) lease: Duration,
+    pub(crate) interval: Duration,
     pub(crate) least_instances: NonZeroU64,
 }

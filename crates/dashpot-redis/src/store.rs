@@ -18,8 +18,9 @@ use crate::denials::Denials;
 use crate::failure::Failure;
 use crate::instances::Instances;
 use crate::key::state_key;
+use crate::lease::{Leases, is_exact};
 use crate::permits::Permits;
-use crate::question::{self, Deed, Question, Questions};
+use crate::question::{self, Deed, Question, Questions, Settling};
 use crate::recall::{Answer, Came, Recalled, head};
 use crate::renewal::{Owed, Returning};
 use crate::script;
@@ -27,7 +28,7 @@ use crate::settings::Settings;
 use crate::topology::{Spot, Topology};
 
 /// How often a call is made again because a calendar has come to another window than expected.
-const GUESSES: usize = 4;
+pub(crate) const GUESSES: usize = 4;
 
 /// State on Redis or Valkey, by its clock: the same limits for everybody who asks there.
 ///
@@ -47,13 +48,20 @@ pub(crate) struct Inner {
     pub(crate) instances: Instances,
     pub(crate) is_instance: bool,
     pub(crate) denials: Denials,
+    pub(crate) leases: Leases,
     /// How far the server's clock is ahead of this one, in nanoseconds, as far as is known.
     ahead: AtomicI64,
 }
 
 impl Inner {
-    pub(crate) fn new(settings: Arc<Settings>, topology: Topology, is_instance: bool) -> Self {
+    pub(crate) fn new(
+        settings: Arc<Settings>,
+        topology: Topology,
+        is_instance: bool,
+        runtime: Handle,
+    ) -> Self {
         Self {
+            leases: Leases::new(&settings, runtime),
             denials: Denials::new(settings.denial_memory),
             topology,
             permits: Permits::default(),
@@ -78,7 +86,7 @@ impl Inner {
     }
 
     /// Learns what the server's clock shows.
-    fn learn(&self, now: Timestamp) {
+    pub(crate) fn learn(&self, now: Timestamp) {
         let ahead = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
         let known = i64::try_from(self.around().as_nanos()).unwrap_or(i64::MAX);
         let before = self.ahead.load(Ordering::Relaxed);
@@ -102,7 +110,7 @@ impl Inner {
             call.arg(u8::from(taking));
             for question in questions {
                 let cost = if question.is_never() { 0 } else { question.cost };
-                question.ask(cost, self.around(), lease, &mut call);
+                question.ask((cost, 0), self.around(), lease, &mut call);
             }
             // If nobody hears the answer, permits may be out that nobody holds.
             let owed = Owed::permits(self, questions, taking);
@@ -124,6 +132,20 @@ impl Inner {
     }
 
     async fn decide<'p>(
+        self: &Arc<Self>,
+        checks: &[Check<'p, '_>],
+    ) -> Result<Decision<'p>, StoreError> {
+        if checks.iter().all(|check| is_exact(check.policy)) {
+            return self.decide_exactly(checks).await;
+        }
+        match self.decide_locally(checks) {
+            Some(decided) => Ok(decided),
+            None => self.decide_with_leases(checks).await,
+        }
+    }
+
+    /// Decides by asking Redis about everything.
+    pub(crate) async fn decide_exactly<'p>(
         self: &Arc<Self>,
         checks: &[Check<'p, '_>],
     ) -> Result<Decision<'p>, StoreError> {
@@ -230,29 +252,38 @@ impl Inner {
         if units == 0 {
             return Ok(self.around());
         }
-        let deadline = self.deadline();
+        let what = Settling { policy, deed, charged_at: reservation.charged_at(), units };
+        self.settle_units(&key, &what, part.as_deref(), self.deadline()).await.map_err(Into::into)
+    }
+
+    /// Gives units back, or charges them.
+    pub(crate) async fn settle_units(
+        &self,
+        key: &[u8],
+        what: &Settling<'_>,
+        part: Option<&str>,
+        deadline: Instant,
+    ) -> Result<Timestamp, Failure> {
         for _ in 0..GUESSES {
-            let mut call = script::SETTLE.call(std::iter::once(key.as_slice()));
-            let charged_at = reservation.charged_at();
+            let mut call = script::SETTLE.call(std::iter::once(key));
             let around = self.around();
-            let part = part.as_deref();
-            if !question::settle(policy, deed, charged_at, units, part, around, &mut call) {
+            if !what.tell(part, around, &mut call) {
                 return Ok(around);
             }
-            let spot = self.topology.spot(&key);
+            let spot = self.topology.spot(key);
             // A permit that cannot be given back now is given back later.
-            let owed = Owed::new(self, part.map(|_| (key.clone(), call.clone())));
+            let owed = Owed::new(self, part.map(|_| (key.to_owned(), call.clone())));
             on_runtime()?;
             let value = self.topology.call(spot, &call, deadline).await?;
             let (now, came, _) = head(&value).ok_or(Failure::Odd("the answer of a script"))?;
             owed.settled();
             if came != Came::Elsewhen {
-                self.denials.forget(&key);
+                self.denials.forget(key);
                 return Ok(now);
             }
             self.learn(now);
         }
-        Err(Failure::Odd("the server's clock jumps about").into())
+        Err(Failure::Odd("the server's clock jumps about"))
     }
 
     async fn manage<'p>(
@@ -277,7 +308,10 @@ impl Inner {
             head(&value).ok_or(Failure::Odd("the answer of a script"))?;
         }
         self.denials.forget(&state);
-        self.decide(&[Check::new(policy, key).cost(Cost::PEEK)]).await
+        if !wish.is_empty() {
+            self.drop_lease(policy, key);
+        }
+        self.decide_exactly(&[Check::new(policy, key).cost(Cost::PEEK)]).await
     }
 }
 
@@ -313,6 +347,14 @@ impl Store for RedisStore {
     async fn decide<'p>(&self, checks: &[Check<'p, '_>]) -> Result<Decision<'p>, StoreError> {
         on_runtime()?;
         self.inner.decide(checks).await
+    }
+
+    #[inline]
+    fn decide_at_once<'p>(
+        &self,
+        checks: &[Check<'p, '_>],
+    ) -> Option<Result<Decision<'p>, StoreError>> {
+        self.inner.decide_locally(checks).map(Ok)
     }
 
     async fn settle(&self, reservation: &Reservation, used: Cost) -> Result<Timestamp, StoreError> {

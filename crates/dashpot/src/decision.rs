@@ -273,7 +273,8 @@ impl<'p> Decision<'p> {
     }
 
     /// When a check was charged, and the number of its permit.
-    pub(crate) fn charged(&self, check: &Check<'_, '_>) -> (Timestamp, u64) {
+    #[must_use]
+    pub fn charged(&self, check: &Check<'_, '_>) -> (Timestamp, u64) {
         let is_its = |receipt: &&Receipt| {
             receipt.policy.same_counters(check.policy) && *receipt.key == *check.key.as_bytes()
         };

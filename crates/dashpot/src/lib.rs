@@ -154,7 +154,8 @@ pub use key::{Key, KeyBuf};
 pub use limiter::{Limiter, Permit};
 pub use memory::{MemoryStore, MemoryStoreBuilder, MemoryUsage, StateError, StateKeeper};
 pub use policy::{
-    Algorithm, ParseAlgorithmError, Policy, PolicyBuilder, PolicyError, SLIDING_LOG_MAX,
+    Algorithm, Consistency, ParseAlgorithmError, ParseConsistencyError, Policy, PolicyBuilder,
+    PolicyError, SLIDING_LOG_MAX,
 };
 pub use quota::{ParseQuotaError, Quota, Window, WindowError};
 pub use store::{KeyOperation, Reservation, Store, StoreError};

@@ -1,5 +1,6 @@
 //! A named quota and the algorithm that enforces it.
 
+mod consistency;
 mod kind;
 
 use std::fmt;
@@ -8,6 +9,7 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
+pub use consistency::{Consistency, ParseConsistencyError};
 pub use kind::{Algorithm, ParseAlgorithmError};
 
 use crate::algorithm::Engine;
@@ -94,6 +96,7 @@ impl Policy {
             undelayed: None,
             zone: Zone::UTC,
             any_window: false,
+            consistency: Consistency::Exact,
         }
     }
 
@@ -137,6 +140,13 @@ impl Policy {
     #[must_use]
     pub fn is_any_window(&self) -> bool {
         self.0.definition.written.any_window
+    }
+
+    /// How closely instances that share a store keep to it.
+    #[must_use]
+    #[inline]
+    pub fn consistency(&self) -> Consistency {
+        self.0.definition.written.consistency
     }
 
     /// The most it grants at one instant: a bucket's capacity, a window's count.
@@ -267,6 +277,9 @@ impl fmt::Display for Policy {
         if self.is_any_window() {
             f.write_str(", any window")?;
         }
+        if self.consistency() != Consistency::Exact {
+            write!(f, ", {}", self.consistency())?;
+        }
         Ok(())
     }
 }
@@ -282,6 +295,7 @@ pub struct PolicyBuilder {
     pub(crate) undelayed: Option<u64>,
     pub(crate) zone: Zone,
     pub(crate) any_window: bool,
+    pub(crate) consistency: Consistency,
 }
 
 impl PolicyBuilder {
@@ -320,6 +334,12 @@ impl PolicyBuilder {
     /// full again, as with redis-cell.
     pub fn any_window(mut self) -> Self {
         self.any_window = true;
+        self
+    }
+
+    /// Lets instances that share a store keep to it less closely than by asking every time.
+    pub fn consistency(mut self, consistency: Consistency) -> Self {
+        self.consistency = consistency;
         self
     }
 
@@ -378,6 +398,18 @@ impl PolicyBuilder {
             let bucket = matches!(algorithm, Algorithm::TokenBucket | Algorithm::LeakyBucket);
             if !bucket || quota.is_unlimited() || quota.count() == Some(0) {
                 return Err(PolicyError::AnyWindow);
+            }
+        }
+        if self.consistency != Consistency::Exact {
+            let cannot = match algorithm {
+                Algorithm::SlidingLog => Some("a sliding-log notes when each unit is taken"),
+                Algorithm::Concurrency => Some("permits are counted one by one"),
+                Algorithm::LeakyBucket if self.queue.is_some() => Some("a queue is one line"),
+                _ if self.any_window => Some("any window is counted by what each question says"),
+                _ => None,
+            };
+            if let Some(reason) = cannot {
+                return Err(PolicyError::Consistency { consistency: self.consistency, reason });
             }
         }
         Ok(())
@@ -441,4 +473,14 @@ pub enum PolicyError {
     /// Any window, of what is no bucket with a rate.
     #[error("only a bucket that lets something pass can go on under any window")]
     AnyWindow,
+    /// Not exact, where it can only be that.
+    #[error(
+        "{consistency} is for a bucket without a queue, a fixed-window or a sliding-window: {reason}"
+    )]
+    Consistency {
+        /// What was asked for.
+        consistency: Consistency,
+        /// Why it cannot be.
+        reason: &'static str,
+    },
 }

@@ -52,7 +52,14 @@ local function ends()
   elseif letter == 'f' or letter == 'c' then
     return tonumber(sub(state, 17, 32))
   end
-  return tonumber(sub(state, 1, 16)) + (letter == 's' and 2 * ARGV[4] or 1)
+  local moment = tonumber(sub(state, 1, 16))
+  if letter == 's' then
+    return moment + 2 * ARGV[4]
+  end
+  local own, leases = string.match(state, ' %d+ ([^|]*)(.*)$')
+  local held, out = lapse(leases, now, moment, 0, in_a_micro(own))
+  local _, lasting = behind(held, out)
+  return math.max(moment + 1, lasting)
 end
 
 local kept_until = math.max(blocked, ends())

@@ -50,11 +50,16 @@ local function bucket(key, deed, leaks_from, rate, micros, grains, per_micro)
     return
   end
   local tat, beyond = now, 0
+  -- What others have leased of it: it is never nearer to being full than that takes.
+  local held, out, part = {}, 0, 0
   if state ~= '' then
-    local own
+    local own, leases
     tat = tonumber(sub(state, 1, 16))
-    beyond, own = string.match(state, ' (%d+) (.*)$')
+    beyond, own, leases = string.match(state, ' (%d+) ([^|]*)(.*)$')
     beyond = tonumber(beyond)
+    if leases ~= '' then
+      held, out, part, tat, beyond = lapse(leases, now, tat, beyond, in_a_micro(own))
+    end
     if tat < now or (tat == now and beyond == 0) then
       -- As good as new: nothing of it is left that could have a rate.
       tat, beyond = now, 0
@@ -62,7 +67,7 @@ local function bucket(key, deed, leaks_from, rate, micros, grains, per_micro)
       -- It goes on at its own rate, at which as many units take another time. What is given back is never
       -- more than was taken.
       micros, grains = convert(micros, grains, rate, own, deed ~= 'charge')
-      per_micro = 1000 * string.match(own, '^(%d+)')
+      per_micro = in_a_micro(own)
       rate = own
     end
   end
@@ -86,43 +91,44 @@ local function bucket(key, deed, leaks_from, rate, micros, grains, per_micro)
     if beyond < 0 then
       tat, beyond = tat - 1, beyond + per_micro
     end
-    if tat < now then
-      tat, beyond = now, 0
+    if tat < now + out or (tat == now + out and beyond < part) then
+      tat, beyond = now + out, part
     end
   end
-  local state = format('%016.0f %.0f %s', tat, beyond, rate)
-  put(key, before, blocked, state, beyond > 0 and tat + 1 or tat)
+  local leases, lasting = behind(held, out)
+  local state = format('%016.0f %.0f %s%s', tat, beyond, rate, leases)
+  put(key, before, blocked, state, math.max(beyond > 0 and tat + 1 or tat, lasting))
 end
 
 local function window(key, deed, charged, units, start, stop)
   local state, before, blocked = get(key)
-  local count = 0
+  local count, leases = 0, ''
   if state ~= '' then
     local counted = tonumber(sub(state, 1, 16))
-    if deed ~= 'charge' then
-      if counted ~= charged then
-        return
-      end
+    if deed ~= 'charge' and counted ~= charged then
+      return
+    elseif deed ~= 'charge' or counted >= start then
       start, stop = counted, tonumber(sub(state, 17, 32))
-      count = math.max(0, tonumber(sub(state, 33)) - units)
-    elseif counted >= start then
-      start, stop, count = counted, tonumber(sub(state, 17, 32)), tonumber(sub(state, 33))
+      count, leases = string.match(state, '^(%d+)(.*)$', 33)
+      count = tonumber(count)
     end
   elseif deed ~= 'charge' then
     return
   end
   if deed == 'charge' then
     count = math.min(count + units, MOST)
+  else
+    count = math.max(0, count - units)
   end
-  put(key, before, blocked, format('%016.0f%016.0f%.0f', start, stop, count), stop)
+  put(key, before, blocked, format('%016.0f%016.0f%.0f%s', start, stop, count, leases), stop)
 end
 
 local function sliding_window(key, deed, charged_at, units, length)
   local state, before, blocked = get(key)
-  local start, previous, count = now - now % length, 0, 0
+  local start, previous, count, leases = now - now % length, 0, 0, ''
   if state ~= '' then
     local counted = tonumber(sub(state, 1, 16))
-    local earlier, last = string.match(state, '^(%d+) (%d+)$', 17)
+    local earlier, last, text = string.match(state, '^(%d+) (%d+)(.*)$', 17)
     earlier, last = tonumber(earlier), tonumber(last)
     if deed ~= 'charge' then
       local charged = charged_at - charged_at % length
@@ -131,9 +137,9 @@ local function sliding_window(key, deed, charged_at, units, length)
       elseif charged + length == counted then
         earlier = math.max(0, earlier - units)
       end
-      start, previous, count = counted, earlier, last
+      start, previous, count, leases = counted, earlier, last, text
     elseif counted >= start then
-      start, previous, count = counted, earlier, last
+      start, previous, count, leases = counted, earlier, last, text
     elseif counted + length == start then
       previous = last
     end
@@ -149,7 +155,7 @@ local function sliding_window(key, deed, charged_at, units, length)
   elseif previous > 0 then
     ends = start + length
   end
-  put(key, before, blocked, format('%016.0f%.0f %.0f', start, previous, count), ends)
+  put(key, before, blocked, format('%016.0f%.0f %.0f%s', start, previous, count, leases), ends)
 end
 
 -- Every entry from this rank on counts so many units less.

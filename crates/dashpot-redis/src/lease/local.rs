@@ -1,0 +1,283 @@
+//! Decisions that are made here, from what is at hand.
+
+use std::sync::Arc;
+
+use dashpot::{
+    Check, Consistency, Cost, Decision, Key, Policy, PolicyStatus, Receipt, StoreError, Timestamp,
+};
+use smallvec::SmallVec;
+use tokio::time::{Instant, timeout_at};
+
+use super::purse::Aside;
+use super::slot::{Nanos, Slot, Taken};
+use crate::failure::Failure;
+use crate::key::state_key;
+use crate::question::{Question, Questions};
+use crate::store::Inner;
+
+/// A key whose part in a limit is smaller is not worth leasing.
+const LEAST: u64 = 4;
+
+/// Whether a policy is asked about every time.
+pub(crate) fn is_exact(policy: &Policy) -> bool {
+    policy.consistency() == Consistency::Exact
+}
+
+/// What is at hand for a question.
+enum AtHand {
+    /// Set aside.
+    Aside(Arc<Slot>, Aside),
+    /// Not to be had.
+    Refused(Arc<Slot>),
+    /// Redis is to be asked about it.
+    Ask,
+}
+
+impl Inner {
+    /// The decision about one check, if it can be made from what is at hand.
+    #[inline]
+    pub(crate) fn decide_locally<'p>(
+        self: &Arc<Self>,
+        checks: &[Check<'p, '_>],
+    ) -> Option<Decision<'p>> {
+        let [check] = checks else { return None };
+        let (leases, policy, units) = (&self.leases, check.policy, check.cost.units());
+        if leases.table.is_empty() || is_exact(policy) || units == 0 {
+            return None;
+        }
+        let hash = leases.table.hash(policy, check.key);
+        let decide = |slot: &Arc<Slot>| {
+            let now = leases.now();
+            match slot.spend(now, units, &leases.ways) {
+                Taken::Spent { left, is_low } => {
+                    if is_low && slot.claim() {
+                        self.begin_to_ask(slot, 0);
+                    }
+                    let terms = slot.terms();
+                    let status = PolicyStatus::allow(policy, slot.standing(&terms, now, left), 0);
+                    Some(Decision::new(terms.now(now), [status]))
+                }
+                Taken::Refused => {
+                    let at = slot.terms().now(now);
+                    Some(Decision::new(at, [slot.refusal(policy, now, units)]))
+                }
+                Taken::Dry => None,
+            }
+        };
+        leases.table.with(hash, policy, check.key, decide).flatten()
+    }
+
+    /// The decision about checks some of which are not exact.
+    pub(crate) async fn decide_with_leases<'p>(
+        self: &Arc<Self>,
+        checks: &[Check<'p, '_>],
+    ) -> Result<Decision<'p>, StoreError> {
+        let questions = Questions::new(&self.settings.prefix, checks)?;
+        if questions.all.iter().any(Question::is_never) {
+            return self.decide_exactly(checks).await;
+        }
+        let deadline = self.deadline();
+        let is_alone = questions.all.iter().all(|question| !is_exact(question.policy));
+        let mut hand = Hand { all: SmallVec::new() };
+        for (index, question) in questions.all.iter().enumerate() {
+            let key = checks.iter().zip(&questions.members).find(|&(_, &member)| member == index);
+            let key = key.map_or(Key::new(b""), |(check, _)| check.key);
+            let at_hand = self.at_hand(question, key, is_alone, deadline).await?;
+            hand.all.push(at_hand);
+        }
+        let is_refused = hand.all.iter().any(|one| matches!(one, AtHand::Refused(_)));
+        let asked = |member: usize| matches!(hand.all.get(member), Some(AtHand::Ask));
+        let those = checks.iter().zip(&questions.members).filter(|&(_, &member)| asked(member));
+        // If somebody has refused already, the others are only looked at.
+        let cost = |check: Cost| if is_refused { Cost::PEEK } else { check };
+        let rest: SmallVec<[Check<'p, '_>; 4]> =
+            those.map(|(check, _)| check.cost(cost(check.cost))).collect();
+        let rest_decided = match rest.is_empty() {
+            true => None,
+            false => Some(self.decide_exactly(&rest).await?),
+        };
+        let allowed = !is_refused && rest_decided.as_ref().is_none_or(Decision::is_allowed);
+        let now = self.leases.now();
+        if allowed {
+            hand.spend(self, now);
+            rest.iter().for_each(|check| self.note_demand(check.policy, check.key, now));
+        } else {
+            hand.put_back();
+        }
+        Ok(self.told(checks, &questions, &hand, (rest.as_slice(), rest_decided), allowed, now))
+    }
+
+    /// What is at hand for a question. If no other has to be asked about exactly, an answer is waited for.
+    async fn at_hand(
+        self: &Arc<Self>,
+        question: &Question<'_>,
+        key: Key<'_>,
+        waits: bool,
+        deadline: Instant,
+    ) -> Result<AtHand, StoreError> {
+        let units = question.cost;
+        if is_exact(question.policy) || units == 0 {
+            return Ok(AtHand::Ask);
+        }
+        let Some(slot) = self.leases.table.find(question.policy, key) else {
+            return Ok(AtHand::Ask);
+        };
+        let ways = &self.leases.ways;
+        if !slot.can_hold(units, ways) {
+            return Ok(AtHand::Ask);
+        }
+        loop {
+            let answered = slot.answered.notified();
+            tokio::pin!(answered);
+            answered.as_mut().enable();
+            let now = self.leases.now();
+            let span = deadline.saturating_duration_since(Instant::now());
+            let until = now.saturating_add(u64::try_from(span.as_nanos()).unwrap_or(Nanos::MAX));
+            if let Some(aside) = slot.set_aside(now, until, units) {
+                return Ok(AtHand::Aside(slot.clone(), aside));
+            }
+            if slot.refuses(now, units, ways) {
+                return Ok(AtHand::Refused(slot.clone()));
+            }
+            if slot.is_gone() || slot.is_closing(until) {
+                return Ok(AtHand::Ask);
+            }
+            if let Some(trouble) = slot.trouble(now) {
+                return if waits { Err(trouble.into()) } else { Ok(AtHand::Ask) };
+            }
+            if slot.claim() {
+                self.begin_to_ask(&slot, units);
+            }
+            // Redis is asked about others anyhow, which takes as long.
+            if !waits {
+                return Ok(AtHand::Ask);
+            }
+            if timeout_at(deadline, answered).await.is_err() {
+                return Err(Failure::Late(self.settings.deadline).into());
+            }
+        }
+    }
+
+    /// Notes that a key was asked about exactly; if it often is, it is leased from now on.
+    fn note_demand(self: &Arc<Self>, policy: &Policy, key: Key<'_>, now: Nanos) {
+        let leases = &self.leases;
+        if is_exact(policy)
+            || policy.quota().is_unlimited()
+            || !leases.demand.note(leases.table.hash(policy, key), now)
+        {
+            return;
+        }
+        let instances = self.instances.count().get();
+        if policy.consistency() == Consistency::Leased
+            && policy.limit() / instances.saturating_mul(2).max(1) < LEAST
+        {
+            return;
+        }
+        let slot = || {
+            let name = state_key(&self.settings.prefix, policy, key);
+            Slot::new(policy.clone(), key.as_bytes(), name, fastrand::u64(..), now)
+        };
+        if let Some(slot) = leases.table.make(policy, key, slot)
+            && slot.claim()
+        {
+            self.begin_to_ask(&slot, 0);
+        }
+    }
+
+    /// Does not spend what is leased of this key any more: it was reset, or blocked.
+    pub(crate) fn drop_lease(&self, policy: &Policy, key: Key<'_>) {
+        if let Some(slot) = self.leases.table.find(policy, key) {
+            self.leases.table.remove(&slot);
+            slot.drop_all();
+        }
+    }
+
+    /// The whole decision, from its parts.
+    fn told<'p>(
+        &self,
+        checks: &[Check<'p, '_>],
+        questions: &Questions<'p>,
+        hand: &Hand,
+        (rest, decided): (&[Check<'p, '_>], Option<Decision<'p>>),
+        allowed: bool,
+        now: Nanos,
+    ) -> Decision<'p> {
+        let mut at = decided.as_ref().map_or(Timestamp::EPOCH, Decision::at);
+        let mut others = decided.iter().flat_map(|decided| decided.statuses());
+        let mut statuses: SmallVec<[PolicyStatus<'p>; 4]> = SmallVec::new();
+        let mut receipts = Vec::new();
+        let mut asked = rest.iter();
+        for (check, &member) in checks.iter().zip(&questions.members) {
+            let cost = questions.all.get(member).map_or(0, |question| question.cost);
+            let mut locally = |slot: &Slot| {
+                let then = slot.terms().now(now);
+                at = at.max(then);
+                then
+            };
+            let (status, charged) = match hand.all.get(member) {
+                Some(AtHand::Aside(slot, _)) => {
+                    let then = locally(slot);
+                    (Some(slot.passing(check.policy, now)), (then, 0))
+                }
+                Some(AtHand::Refused(slot)) => {
+                    let then = locally(slot);
+                    (Some(slot.refusal(check.policy, now, cost)), (then, 0))
+                }
+                _ => {
+                    let charged = asked.next().zip(decided.as_ref());
+                    let charged = charged.map(|(check, decided)| decided.charged(check));
+                    (others.next().copied(), charged.unwrap_or((at, 0)))
+                }
+            };
+            statuses.extend(status);
+            let (at, permit) = charged;
+            receipts.push(Receipt {
+                policy: check.policy.clone(),
+                key: check.key.as_bytes().into(),
+                at,
+                permit,
+            });
+        }
+        let decision = Decision::new(at, statuses);
+        if !allowed {
+            return decision;
+        }
+        receipts.retain(|receipt| receipt.permit != 0 || receipt.at != at);
+        if receipts.is_empty() { decision } else { decision.with_receipts(receipts) }
+    }
+}
+
+/// What is at hand for each question of a call. What is set aside and not spent is put back, also if nobody waits for
+/// the decision any more.
+struct Hand {
+    all: SmallVec<[AtHand; 4]>,
+}
+
+impl Hand {
+    fn put_back(&mut self) {
+        for one in &mut self.all {
+            if let AtHand::Aside(slot, aside) = one {
+                slot.put_back(aside);
+                aside.spent();
+            }
+        }
+    }
+
+    fn spend(&mut self, store: &Arc<Inner>, now: Nanos) {
+        for one in &mut self.all {
+            if let AtHand::Aside(slot, aside) = one {
+                let is_low = slot.spend_aside(now, aside);
+                aside.spent();
+                if is_low && slot.claim() {
+                    store.begin_to_ask(slot, 0);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Hand {
+    fn drop(&mut self) {
+        self.put_back();
+    }
+}
