@@ -30,6 +30,8 @@ return {1, string.format('%.0f', new - now)}";
 /// What dashpot calls for one check.
 const DECIDE: &str = concat!(
     include_str!("../../crates/dashpot-redis/src/lua/convert.lua"),
+    include_str!("../../crates/dashpot-redis/src/lua/held.lua"),
+    include_str!("../../crates/dashpot-redis/src/lua/checks.lua"),
     include_str!("../../crates/dashpot-redis/src/lua/decide.lua")
 );
 

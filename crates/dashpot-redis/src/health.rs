@@ -14,6 +14,10 @@ pub struct Health {
     pub servers: Vec<ServerHealth>,
     /// How many instances share the store, this one included, as far as is known.
     pub instances: NonZeroU64,
+    /// How many keys are decided without asking each time: leased, or counted here.
+    pub leased_keys: usize,
+    /// How many calls were made about those.
+    pub lease_calls: u64,
 }
 
 /// How one server is doing, as seen from here.
@@ -63,6 +67,8 @@ impl RedisStore {
         Health {
             servers: self.inner.topology.links().iter().map(server).collect(),
             instances: self.inner.instances.count(),
+            leased_keys: self.inner.leases.keys(),
+            lease_calls: self.inner.leases.calls(),
         }
     }
 }

@@ -7,6 +7,7 @@ mod rule;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use limits::Names;
 
@@ -23,6 +24,9 @@ use crate::rule::Priority;
 use crate::set::{MemorySettings, RuleSet, ServeSettings, StoreSettings};
 use crate::source::{Source, Span, Written};
 use crate::{AccessLog, Fact, Headers, ParseFactError, ProxySettings};
+
+/// The longest that is waited between two words with a store.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// What is known while compiling.
 pub(crate) struct Compiler<'c> {
@@ -141,6 +145,10 @@ impl Compiler<'_> {
         }
         set(&mut settings.deadline, section.deadline.as_ref());
         set(&mut settings.on_error, section.on_error.as_ref());
+        self.between(section.lease.as_ref(), "a lease", [Duration::from_millis(100), MINUTE]);
+        set(&mut settings.lease, section.lease.as_ref());
+        self.between(section.reconcile.as_ref(), "an interval", [Duration::from_millis(10), MINUTE]);
+        set(&mut settings.reconcile, section.reconcile.as_ref());
         settings
     }
 
@@ -341,6 +349,14 @@ impl Compiler<'_> {
         if in_body || matches!(fact, Fact::Param(_)) {
             let message = format!("`{fact}` is not known when rules are matched; use it in `by`");
             self.error(span, message);
+        }
+    }
+
+    /// Sees that a time is neither too short nor too long.
+    fn between(&mut self, time: Option<&Written<Duration>>, what: &str, range: [Duration; 2]) {
+        let [least, most] = range;
+        if let Some(time) = time.filter(|time| !(least..=most).contains(&time.value)) {
+            self.error(&time.span, format!("{what} is between {least:?} and {most:?} long"));
         }
     }
 

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
-use dashpot::{Algorithm, Quota, Zone};
+use dashpot::{Algorithm, Consistency, Quota, Zone};
 use ipnet::IpNet;
 use serde_json::{Value, json};
 use toml::Spanned;
@@ -59,6 +59,10 @@ section! {
         deadline: Duration,
         /// What to do when the store cannot answer. A rule may say otherwise.
         on_error: OnStoreError,
+        /// How long units are leased under rules that are `leased`, unless renewed: what an instance that died had comes back after that.
+        lease: Duration,
+        /// How often is told what was counted under rules that are `approximate`.
+        reconcile: Duration,
     }
 
     /// The store in memory.
@@ -191,6 +195,8 @@ section! {
         tiers: Map<List<Quota>>,
         /// How limits are enforced.
         algorithm: Algorithm,
+        /// How closely instances that share a store keep to the limits: `exact` asks every time, `leased` takes units in batches and never grants too much, `approximate` counts in each instance and tells every so often.
+        consistency: Consistency,
         /// The places in a leaky bucket's queue, in which requests wait.
         queue: u64,
         /// How many of the places proceed at once.
@@ -257,6 +263,7 @@ pub(crate) type KeysConfig = Map<KeySection>;
 
 words! {
     Algorithm, "an algorithm", Self::ALL.map(|algorithm| (algorithm.name(), algorithm)).into();
+    Consistency, "a consistency", Self::ALL.map(|consistency| (consistency.name(), consistency)).into();
     OnStoreError, "a choice here", vec![
         ("allow", Self::Allow),
         ("deny", Self::Deny),

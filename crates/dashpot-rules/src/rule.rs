@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use dashpot::{Algorithm, Cost, KeyBuf, Policy, PolicyError, Quota, Zone};
+use dashpot::{Algorithm, Consistency, Cost, KeyBuf, Policy, PolicyError, Quota, Zone};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::matching::{Condition, PathPattern};
@@ -281,13 +281,15 @@ pub(crate) struct Limit {
     pub(crate) queue: Option<u64>,
     pub(crate) undelayed: Option<u64>,
     pub(crate) zone: Zone,
+    pub(crate) consistency: Consistency,
 }
 
 impl Limit {
     pub(crate) fn build(&self) -> Result<Policy, PolicyError> {
         let mut builder = Policy::builder(&self.name, self.quota)
             .algorithm(self.algorithm)
-            .zone(self.zone.clone());
+            .zone(self.zone.clone())
+            .consistency(self.consistency);
         if let Some(places) = self.queue {
             builder = builder.queue(places);
         }

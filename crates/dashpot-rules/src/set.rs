@@ -70,6 +70,10 @@ pub struct StoreSettings {
     pub deadline: Duration,
     /// What to do when there is none.
     pub on_error: OnStoreError,
+    /// How long units are leased.
+    pub lease: Duration,
+    /// How often is told what was counted elsewhere.
+    pub reconcile: Duration,
 }
 
 impl Default for StoreSettings {
@@ -79,6 +83,8 @@ impl Default for StoreSettings {
             prefix: "dashpot".to_owned(),
             deadline: Duration::from_millis(20),
             on_error: OnStoreError::default(),
+            lease: Duration::from_secs(2),
+            reconcile: Duration::from_millis(100),
         }
     }
 }

@@ -92,6 +92,8 @@ impl fmt::Debug for StoreSettings {
             .field("prefix", &self.prefix)
             .field("deadline", &self.deadline)
             .field("on_error", &self.on_error)
+            .field("lease", &self.lease)
+            .field("reconcile", &self.reconcile)
             .finish()
     }
 }
@@ -124,6 +126,7 @@ impl Rule {
             let undelayed = limit.undelayed.unwrap_or(0);
             items.push(("undelayed", undelayed.to_string()));
             items.push(("zone", limit.zone.to_string()));
+            items.push(("consistency", limit.consistency.to_string()));
         }
         items.push(("cost", self.cost.units().to_string()));
         items.push((

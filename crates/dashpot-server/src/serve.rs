@@ -213,6 +213,10 @@ pub(crate) async fn run_until_told(common: &Common, prepared: Prepared) -> Resul
         warn!("told twice, so nobody was waited for");
     }
     drop((watch, envoy_watch));
+    if let (store::AnyStore::Redis(store), false) = (&service.store, is_urgent) {
+        // Others can have it at once.
+        store.release().await;
+    }
     if let Some(kept) = kept {
         kept.keeper.close().map_err(|error| Failure::usage(error.to_string()))?;
         info!("counts are saved");

@@ -1,6 +1,7 @@
 //! What goes between a slot and Redis.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use dashpot::{Consistency, Policy, Timestamp};
@@ -31,6 +32,7 @@ impl Inner {
 
     /// Asks, and lets the slot know what was answered.
     pub(crate) async fn exchange(&self, slot: &Slot, request: Request, deadline: Instant) {
+        self.leases.calls.fetch_add(1, Ordering::Relaxed);
         let answer = match slot.policy.consistency() {
             Consistency::Approximate => self.tell(slot, &request, deadline).await,
             Consistency::Exact | Consistency::Leased => self.lease(slot, &request, deadline).await,

@@ -18,6 +18,8 @@ mod slot;
 mod table;
 mod upkeep;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use demand::Demand;
 use slot::{Nanos, Ways};
 use table::Table;
@@ -36,6 +38,7 @@ pub(crate) struct Leases {
     clock: quanta::Clock,
     origin: u64,
     runtime: Handle,
+    calls: AtomicU64,
 }
 
 impl Leases {
@@ -55,7 +58,18 @@ impl Leases {
             origin: clock.raw().saturating_sub(1),
             clock,
             runtime,
+            calls: AtomicU64::new(0),
         }
+    }
+
+    /// How many keys are decided here.
+    pub(crate) fn keys(&self) -> usize {
+        self.table.len()
+    }
+
+    /// How many calls were made about them.
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
     }
 
     /// The time by this machine's clock. It only grows, and at the pace of time.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use dashpot::Consistency;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout_at};
 
 use super::slot::{Nanos, Slot};
 use crate::store::Inner;
@@ -82,14 +82,15 @@ impl Inner {
 
     /// Gives back all that is leased, and tells all that was counted here.
     pub(crate) async fn release(self: &Arc<Self>) {
-        // Those that are being asked about are given back when there is an answer.
-        for _ in 0..20 {
-            self.part_with(self.leases.table.those(|_| true)).await;
-            if self.leases.table.is_empty() {
-                return;
+        let all = async {
+            // Those that are being asked about are given back when there is an answer.
+            while !self.leases.table.is_empty() {
+                self.part_with(self.leases.table.those(|_| true)).await;
+                sleep(Duration::from_millis(1)).await;
             }
-            sleep(Duration::from_millis(5)).await;
-        }
+        };
+        // What Redis does not hear of ends by itself.
+        let _ = timeout_at(self.patience(), all).await;
     }
 }
 

@@ -187,6 +187,8 @@ impl Common {
         let store = RedisStore::builder_on(urls)
             .prefix(&written.prefix)
             .deadline(written.deadline)
+            .lease(written.lease)
+            .reconcile_every(written.reconcile)
             .start()
             .map_err(|wrong| Failure::usage(wrong.to_string()))?;
         Ok((AnyStore::Redis(store), None))

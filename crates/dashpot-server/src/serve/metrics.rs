@@ -358,6 +358,13 @@ impl Out<'_> {
             "Instances that share the store",
             health.instances.get() as f64,
         )?;
+        self.gauge(
+            "store_leased_keys",
+            "Keys that are leased or counted here",
+            health.leased_keys as f64,
+        )?;
+        let help = "Calls about keys that are leased or counted here";
+        self.counter("store_lease_calls", help, health.lease_calls)?;
         let help = "Whether a server is asked";
         let mut metric = self.0.encode_descriptor("store_up", help, None, MetricType::Gauge)?;
         for server in &health.servers {

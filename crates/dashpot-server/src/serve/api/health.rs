@@ -100,6 +100,8 @@ struct Health {
     up: bool,
     /// How many instances share it, as far as is known.
     instances: u64,
+    /// How many keys are leased, or counted here.
+    leased_keys: usize,
     servers: Vec<Server>,
     memory: Memory,
     /// Reservations with permits that are not settled.
@@ -152,6 +154,7 @@ fn health(service: &Shared, call: &Call) -> Answered {
         store: service.store.name(),
         up: health.as_ref().is_none_or(dashpot_redis::Health::is_up),
         instances: health.as_ref().map_or(1, |health| health.instances.get()),
+        leased_keys: health.as_ref().map_or(0, |health| health.leased_keys),
         servers: health.iter().flat_map(|health| health.servers.iter().map(server)).collect(),
         memory: Memory {
             keys: usage.keys,
