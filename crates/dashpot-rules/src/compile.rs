@@ -147,7 +147,11 @@ impl Compiler<'_> {
         set(&mut settings.on_error, section.on_error.as_ref());
         self.between(section.lease.as_ref(), "a lease", [Duration::from_millis(100), MINUTE]);
         set(&mut settings.lease, section.lease.as_ref());
-        self.between(section.reconcile.as_ref(), "an interval", [Duration::from_millis(10), MINUTE]);
+        self.between(
+            section.reconcile.as_ref(),
+            "an interval",
+            [Duration::from_millis(10), MINUTE],
+        );
         set(&mut settings.reconcile, section.reconcile.as_ref());
         settings
     }

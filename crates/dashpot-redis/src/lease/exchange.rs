@@ -8,10 +8,10 @@ use dashpot::{Consistency, Policy, Timestamp};
 use redis::{Cmd, Value};
 use tokio::time::Instant;
 
-use super::slot::{Reply, Request, Slot};
+use super::slot::{Reply, Request, Slot, Ways};
 use crate::failure::Failure;
 use crate::question::{self, Deed, Question, Settling, Span};
-use crate::recall::{Came, Leased, head};
+use crate::recall::{Answer, Came, Leased, head};
 use crate::script;
 use crate::store::{GUESSES, Inner};
 
@@ -82,14 +82,17 @@ impl Inner {
         }
         let question = Question { key: slot.name.clone(), ..slot.question(0) };
         let answer = self.ask(spot, &[&question], false, deadline).await?;
-        let recalled = answer.states.into_iter().next();
-        let recalled = recalled.ok_or(Failure::Odd("the answer of a script"))?;
-        let seen = recalled.answer(&question, &slot.policy, answer.now, false).remaining();
-        let ways = &self.leases.ways;
-        let units = seen.min(slot.quantum(ways));
-        let lasts = 2 * ways.interval;
-        Ok(Reply { at: answer.now, recalled, is_known: true, units, lasts, is_cut: false })
+        read_look(slot, &self.leases.ways, answer)
     }
+}
+
+/// The answer to a look at a key that is counted here: of what is left, so much may be granted before it is told.
+pub(super) fn read_look(slot: &Slot, ways: &Ways, answer: Answer) -> Result<Reply, Failure> {
+    let recalled = answer.states.into_iter().next();
+    let recalled = recalled.ok_or(Failure::Odd("the answer of a script"))?;
+    let seen = recalled.answer(&slot.question(0), &slot.policy, answer.now, false).remaining();
+    let (units, lasts) = (seen.min(slot.quantum(ways)), 2 * ways.interval);
+    Ok(Reply { at: answer.now, recalled, is_known: true, units, lasts, is_cut: false })
 }
 
 /// The call for a lease.

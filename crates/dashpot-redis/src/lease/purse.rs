@@ -153,3 +153,114 @@ impl Purse {
         spent.get() + replaced.map_or(0, Content::units)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::{MOST, Purse};
+
+    fn with(units: u64) -> Purse {
+        let purse = Purse::default();
+        purse.add(units);
+        purse
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_spent() {
+        let purse = with(5);
+        assert_eq!(purse.spend(3), Some(2));
+        assert_eq!(purse.spend(3), None);
+        assert_eq!(purse.spend(2), Some(0));
+    }
+
+    #[test]
+    fn what_is_set_aside_is_nobody_elses_until_it_is_put_back() {
+        let purse = with(5);
+        let aside = purse.set_aside(4).unwrap();
+        assert_eq!((purse.content().left, purse.content().aside), (1, 4));
+        assert_eq!(purse.spend(2), None);
+        purse.put_back(&aside);
+        assert_eq!((purse.content().left, purse.content().aside), (5, 0));
+    }
+
+    #[test]
+    fn what_was_set_aside_before_it_was_emptied_does_not_come_back() {
+        let purse = with(5);
+        let [spent, unspent] = [2, 2].map(|units| purse.set_aside(units).unwrap());
+        assert_eq!(purse.empty().units(), 5);
+        purse.add(7);
+        let later = purse.set_aside(3).unwrap();
+        purse.put_back(&unspent);
+        assert_eq!(purse.spend_aside(&spent), 4);
+        assert_eq!((purse.content().left, purse.content().aside), (4, 3));
+        purse.put_back(&later);
+        assert_eq!(purse.content().units(), 7);
+    }
+
+    #[test]
+    fn it_holds_no_more_than_fits() {
+        let purse = with(MOST - 1);
+        let aside = purse.set_aside(10).unwrap();
+        purse.add(MOST);
+        assert_eq!((purse.content().left, purse.content().aside), (MOST - 10, 10));
+        purse.put_back(&aside);
+        assert_eq!(purse.content().units(), MOST);
+    }
+
+    /// What was spent while the answer was on its way is counted.
+    #[test]
+    fn what_is_replaced_is_less_by_what_was_spent() {
+        let purse = with(10);
+        let before = purse.content().units();
+        purse.spend(4);
+        let aside = purse.set_aside(1).unwrap();
+        assert_eq!(purse.replace(before, 20), 20);
+        assert_eq!((purse.content().left, purse.content().aside), (15, 1));
+        purse.put_back(&aside);
+        // Less is to be had than was spent already.
+        assert_eq!(purse.replace(20, 2), 4);
+        assert_eq!(purse.content().units(), 0);
+    }
+
+    /// Threads that spend, set aside and put back, while others fill it and empty it: every unit is found again.
+    #[test]
+    fn no_unit_is_lost_or_made_between_threads() {
+        let (purse, spent, filled, emptied) =
+            (Purse::default(), AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        let count = |to: &AtomicU64, units: u64| to.fetch_add(units, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                let (purse, spent) = (&purse, &spent);
+                scope.spawn(move || {
+                    for turn in 0..20_000_u64 {
+                        let units = 1 + (turn + thread) % 3;
+                        if turn % 2 == 0 {
+                            spent.fetch_add(
+                                purse.spend(units).map_or(0, |_| units),
+                                Ordering::Relaxed,
+                            );
+                        } else if let Some(aside) = purse.set_aside(units) {
+                            purse.put_back(&aside);
+                        }
+                    }
+                });
+            }
+            scope.spawn(|| {
+                for turn in 0..2_000 {
+                    purse.add(20);
+                    count(&filled, 20);
+                    if turn % 100 == 0 {
+                        // What is set aside at this moment is taken to be spent.
+                        let content = purse.empty();
+                        count(&emptied, content.units());
+                    }
+                }
+            });
+        });
+        let content = purse.content();
+        assert_eq!(content.aside, 0);
+        let [spent, filled, emptied] = [spent, filled, emptied].map(AtomicU64::into_inner);
+        assert_eq!(spent + emptied + content.left, filled);
+    }
+}

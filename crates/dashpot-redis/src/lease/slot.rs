@@ -23,8 +23,10 @@ pub(crate) type Nanos = u64;
 
 const MILLI: Nanos = 1_000_000;
 
-/// Who did not get all that was wanted does not ask again sooner.
-const PACE: Nanos = MILLI;
+/// Who did not get all that was wanted asks again when so many units have come back, but neither sooner nor later than
+/// that.
+const WORTHWHILE: u64 = 16;
+const PACE: [Nanos; 2] = [MILLI, 10 * MILLI];
 
 /// While Redis does not answer, nobody asks more often.
 const TROUBLE: Nanos = 10 * MILLI;
@@ -63,6 +65,8 @@ pub(crate) struct Slot {
     used: AtomicU64,
     /// How much to ask for next.
     size: AtomicU64,
+    /// Who did not get all that was wanted does not ask again sooner.
+    pace: Nanos,
     is_asking: AtomicBool,
     /// Whether it was given back for good.
     is_gone: AtomicBool,
@@ -140,6 +144,7 @@ pub(crate) enum Taken {
 impl Slot {
     pub(crate) fn new(policy: Policy, key: &[u8], name: Vec<u8>, holder: u64, now: Nanos) -> Self {
         Self {
+            pace: pace(&policy),
             policy,
             key: key.into(),
             name,
@@ -402,7 +407,7 @@ impl Slot {
             heard: now,
             at,
             recalled,
-            ask_at: if is_short { request.asked.saturating_add(PACE) } else { 0 },
+            ask_at: if is_short { request.asked.saturating_add(self.pace) } else { 0 },
             closes: if is_cut { request.asked.saturating_add(lasts) } else { Nanos::MAX },
         }));
         // Only now: before, they would have been taken for those of the lease that was.
@@ -462,6 +467,15 @@ impl Terms {
     pub(crate) fn units(&self) -> u64 {
         self.units
     }
+}
+
+/// How long it is worth waiting for units to come back, which is not so long that a bucket is full meanwhile.
+fn pace(policy: &Policy) -> Nanos {
+    let quota = policy.quota();
+    let (Some(count), Some(window)) = (quota.count(), quota.window()) else { return PACE[0] };
+    let units = WORTHWHILE.min(policy.limit() / 8);
+    let takes = window.length().as_nanos() * u128::from(units) / u128::from(count.max(1));
+    u64::try_from(takes).unwrap_or(Nanos::MAX).clamp(PACE[0], PACE[1])
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -29,11 +29,12 @@ impl Slot {
     /// What it needs. What was counted is told every so often; a lease is renewed when half of it is over.
     pub(crate) fn needs(&self, now: Nanos, half: Nanos) -> Need {
         let terms = self.terms();
-        if now.saturating_sub(self.used()) >= IDLE {
-            return Need::Farewell;
-        }
+        let is_idle = now.saturating_sub(self.used()) >= IDLE;
         let is_due = match self.policy.consistency() {
-            Consistency::Approximate => now.saturating_sub(terms.heard()) >= half && self.owes(),
+            // What was counted is not forgotten before it was told.
+            Consistency::Approximate if self.owes() => now.saturating_sub(terms.heard()) >= half,
+            _ if is_idle => return Need::Farewell,
+            Consistency::Approximate => false,
             _ => {
                 terms.units() > 0
                     && now.saturating_add(half) >= terms.ends()

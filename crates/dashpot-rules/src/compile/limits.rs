@@ -133,7 +133,11 @@ impl Compiler<'_> {
                 queue: section.queue.as_ref().map(|queue| queue.value),
                 undelayed: section.undelayed.as_ref().map(|places| places.value),
                 zone: section.zone.as_ref().map_or(Zone::UTC, |zone| zone.value.clone()),
-                consistency: section.consistency.as_ref().map(|written| written.value).unwrap_or_default(),
+                consistency: section
+                    .consistency
+                    .as_ref()
+                    .map(|written| written.value)
+                    .unwrap_or_default(),
             };
             match limit.build() {
                 Ok(policy) => {
@@ -190,7 +194,9 @@ impl Compiler<'_> {
             PolicyError::Queue => of(section.queue.as_ref().map(|queue| &queue.span)),
             PolicyError::Undelayed => of(section.undelayed.as_ref().map(|places| &places.span)),
             PolicyError::Zone => of(section.zone.as_ref().map(|zone| &zone.span)),
-            PolicyError::Consistency { .. } => of(section.consistency.as_ref().map(|one| &one.span)),
+            PolicyError::Consistency { .. } => {
+                of(section.consistency.as_ref().map(|one| &one.span))
+            }
             _ => limit.clone(),
         };
         self.error(&span, error.to_string());

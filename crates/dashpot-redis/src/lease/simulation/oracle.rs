@@ -5,66 +5,60 @@ use std::collections::BTreeMap;
 use dashpot::{Algorithm, Policy};
 
 /// Hears of every admission in order, in nanoseconds since the epoch, and says whether it was too much.
-pub(super) enum Oracle {
+pub(super) struct Oracle {
+    bound: Bound,
+    /// Units at once.
+    limit: u64,
+    /// What may be granted besides.
+    pub(super) spare: u64,
+}
+
+enum Bound {
     /// In any interval no more than the capacity and what the rate brings.
-    Bucket { full_at: u128, unit: u128, per_nano: u128, capacity: u64 },
+    Bucket { full_at: u128, unit: u128, per_nano: u128 },
     /// In any window no more than the limit.
-    Fixed { length: u64, limit: u64, counts: BTreeMap<u64, u64> },
+    Fixed { length: u64, counts: BTreeMap<u64, u64> },
     /// Of the window and what weighs of the one before no more than the limit.
-    Sliding { length: u64, limit: u64, counts: BTreeMap<u64, u64> },
+    Sliding { length: u64, counts: BTreeMap<u64, u64> },
 }
 
 impl Oracle {
     pub(super) fn new(policy: &Policy) -> Self {
         let window = policy.quota().window().unwrap().length();
         let length = u64::try_from(window.as_nanos()).unwrap();
-        let (count, limit) = (policy.quota().count().unwrap(), policy.limit());
-        match policy.algorithm() {
-            Algorithm::FixedWindow => Self::Fixed { length, limit, counts: BTreeMap::new() },
-            Algorithm::SlidingWindow => Self::Sliding { length, limit, counts: BTreeMap::new() },
-            _ => Self::Bucket {
-                full_at: 0,
-                unit: length.into(),
-                per_nano: count.into(),
-                capacity: limit,
-            },
-        }
+        let (count, counts) = (policy.quota().count().unwrap(), BTreeMap::new());
+        let bound = match policy.algorithm() {
+            Algorithm::FixedWindow => Bound::Fixed { length, counts },
+            Algorithm::SlidingWindow => Bound::Sliding { length, counts },
+            _ => Bound::Bucket { full_at: 0, unit: length.into(), per_nano: count.into() },
+        };
+        Self { bound, limit: policy.limit(), spare: 0 }
     }
 
-    /// Counts an admission. Says by how much it is too much, if it is.
+    /// Counts an admission. Says how much was granted, if that is too much.
     pub(super) fn admit(&mut self, now: u64, cost: u64) -> Option<String> {
-        match self {
-            Self::Bucket { full_at, unit, per_nano, capacity } => {
+        // In parts of a unit, of which there are so many to one.
+        let (used, parts) = match &mut self.bound {
+            Bound::Bucket { full_at, unit, per_nano } => {
                 let at = u128::from(now) * *per_nano;
                 *full_at = at.max(*full_at) + u128::from(cost) * *unit;
-                let room = u128::from(*capacity) * *unit;
-                let over = (*full_at - at).saturating_sub(room);
-                (over > 0).then(|| format!("{} units too many", over as f64 / *unit as f64))
+                (*full_at - at, *unit)
             }
-            Self::Fixed { length, limit, counts } => {
+            Bound::Fixed { length, counts } => {
                 let count = counts.entry(now / *length).or_default();
                 *count += cost;
-                (*count > *limit).then(|| format!("{count} of {limit}"))
+                (u128::from(*count), 1)
             }
-            Self::Sliding { length, limit, counts } => {
+            Bound::Sliding { length, counts } => {
                 let window = now / *length;
                 *counts.entry(window).or_default() += cost;
                 let of = |window: u64| u128::from(counts.get(&window).copied().unwrap_or(0));
-                let left = u128::from(*length - now % *length);
-                let weighed = of(window.wrapping_sub(1)) * left + of(window) * u128::from(*length);
-                let most = u128::from(*limit) * u128::from(*length);
-                (weighed > most).then(|| format!("{} of {limit}", weighed as f64 / *length as f64))
+                let (whole, left) = (u128::from(*length), u128::from(*length - now % *length));
+                (of(window.wrapping_sub(1)) * left + of(window) * whole, whole)
             }
-        }
-    }
-
-    /// What was counted in the window of this moment.
-    pub(super) fn counted(&self, now: u64) -> u64 {
-        match self {
-            Self::Bucket { .. } => 0,
-            Self::Fixed { length, counts, .. } | Self::Sliding { length, counts, .. } => {
-                counts.get(&(now / *length)).copied().unwrap_or(0)
-            }
-        }
+        };
+        let most = self.limit + self.spare;
+        (used > u128::from(most) * parts)
+            .then(|| format!("{} of {most}", used as f64 / parts as f64))
     }
 }

@@ -15,7 +15,6 @@ struct Memory {
     now: u64,
     /// What is kept, and until when, in milliseconds.
     keys: HashMap<Vec<u8>, (Vec<u8>, u64)>,
-    commands: u64,
 }
 
 pub(super) struct Server {
@@ -71,18 +70,6 @@ impl Server {
         let (_, function) = self.scripts.iter().find(|(own, _)| own == hash).unwrap();
         value(function.call::<LuaValue>(()).unwrap())
     }
-
-    /// What is kept of a key.
-    pub(super) fn get(&self, now: u64, key: &[u8]) -> Option<Vec<u8>> {
-        let mut memory = self.memory.borrow_mut();
-        memory.now = now;
-        memory.get(key)
-    }
-
-    /// Forgets everything, as a server does that starts anew.
-    pub(super) fn reset(&self, key: &[u8]) {
-        self.memory.borrow_mut().keys.remove(key);
-    }
 }
 
 impl Memory {
@@ -94,7 +81,6 @@ impl Memory {
     }
 
     fn call(&mut self, lua: &Lua, arguments: MultiValue) -> mlua::Result<LuaValue> {
-        self.commands += 1;
         let texts: Vec<Vec<u8>> = arguments.iter().map(text).collect();
         let texts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
         let string = |bytes: &[u8]| lua.create_string(bytes).map(LuaValue::String);

@@ -11,11 +11,11 @@ use redis::{Cmd, Value};
 use super::oracle::Oracle;
 use super::server::Server;
 use crate::failure::Failure;
-use crate::lease::exchange::{lease_call, read_lease};
+use crate::lease::exchange::{lease_call, read_lease, read_look};
 use crate::lease::purse::Aside;
 use crate::lease::slot::{Nanos, Request, Slot, Taken, Ways};
 use crate::lease::upkeep::Need;
-use crate::question::{Question, Questions};
+use crate::question::{Deed, Question, Questions, Settling};
 use crate::recall::{Answer, Came};
 use crate::script;
 
@@ -27,6 +27,9 @@ const BEGIN: u64 = 1_700_000_000_000_000_000;
 /// How long a node waits for an answer.
 const DEADLINE: u64 = 20 * MILLI;
 
+/// How often is told what was counted.
+pub(super) const INTERVAL: Duration = Duration::from_millis(100);
+
 /// What may go wrong, each in so many of a thousand times.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trouble {
@@ -36,7 +39,6 @@ pub(super) struct Trouble {
     pub(super) slow: u64,
     /// By how many in ten thousand clocks differ in pace.
     pub(super) drift: u64,
-    pub(super) resets: u32,
 }
 
 /// What is to be played through.
@@ -49,17 +51,44 @@ pub(super) struct Scene {
     pub(super) trouble: Trouble,
     /// How often all of them ask, of a second.
     pub(super) demand: u64,
+    /// A mistake: a lease is taken to begin when it is heard of.
+    pub(super) counts_from_the_answer: bool,
 }
 
 #[derive(Debug)]
 enum Event {
     Check(usize),
-    AtRedis { node: usize, life: u64, request: Request, call: Cmd },
-    Reply { node: usize, life: u64, request: Request, value: Value },
-    GiveUp { node: usize, life: u64, number: u64 },
-    Settle { node: usize, life: u64, aside: Aside, cost: u64, spend: bool },
+    /// The first of these calls comes to Redis.
+    AtRedis {
+        node: usize,
+        life: u64,
+        request: Request,
+        calls: Vec<Cmd>,
+    },
+    /// The answer to a call; others follow it.
+    Reply {
+        node: usize,
+        life: u64,
+        request: Request,
+        value: Value,
+        calls: Vec<Cmd>,
+    },
+    GiveUp {
+        node: usize,
+        life: u64,
+        number: u64,
+    },
+    Settle {
+        node: usize,
+        life: u64,
+        aside: Aside,
+        cost: u64,
+        spend: bool,
+    },
     Upkeep(usize),
-    Exact { cost: u64 },
+    Exact {
+        cost: u64,
+    },
     Mood(usize),
 }
 
@@ -88,8 +117,10 @@ pub(super) struct World {
     oracle: Oracle,
     name: Vec<u8>,
     pub(super) admitted: u64,
-    pub(super) refused: u64,
     pub(super) calls: u64,
+    is_eager: bool,
+    /// What each node may grant too much.
+    spare: u64,
     pub(super) by_node: Vec<u64>,
     pub(super) wrong: Option<String>,
 }
@@ -123,10 +154,15 @@ impl World {
             now: BEGIN,
             name,
             admitted: 0,
-            refused: 0,
             calls: 0,
+            is_eager: false,
+            spare: 0,
             wrong: None,
         };
+        if !world.is_leased() {
+            world.spare = world.nodes[0].slot.quantum(&world.ways());
+            world.oracle.spare = world.spare * world.scene.nodes as u64;
+        }
         // So that windows begin anywhere in it.
         world.now += world.rng.u64(0..4_000 * MILLI);
         for node in 0..world.scene.nodes {
@@ -140,11 +176,24 @@ impl World {
 
     /// Plays it through, and lets everything come to rest.
     pub(super) fn play(&mut self) {
-        let end = self.now + u64::try_from(self.scene.lasts.as_nanos()).unwrap();
-        self.run(end);
+        self.idle_after(self.scene.lasts);
+        let quota = self.scene.policy.quota();
+        let window = nanos(quota.window().unwrap().length());
+        let refill = window * self.scene.policy.limit() / quota.count().unwrap();
+        self.run(self.now + 3 * nanos(self.scene.lease) + 2_000 * MILLI + refill.max(2 * window));
+    }
+
+    /// Plays for so long, and until those who were busy have given back what they had.
+    pub(super) fn idle_after(&mut self, lasts: Duration) {
+        self.run(self.now + nanos(lasts));
         self.scene.demand = 0;
-        let rest = 3 * u64::try_from(self.scene.lease.as_nanos()).unwrap() + 2_000 * MILLI;
-        self.run(end + rest);
+        self.run(self.now + 1_000 * MILLI);
+    }
+
+    /// Everybody asks as often as can be, all the time.
+    pub(super) fn eager(&mut self) {
+        self.is_eager = true;
+        self.nodes.iter_mut().for_each(|node| node.mood = 1000);
     }
 
     fn run(&mut self, end: u64) {
@@ -182,7 +231,7 @@ impl World {
     fn ways(&self) -> Ways {
         Ways {
             lease: self.scene.lease,
-            interval: Duration::from_millis(100),
+            interval: INTERVAL,
             denial_memory: Duration::from_millis(100),
         }
     }
@@ -192,11 +241,8 @@ impl World {
     }
 
     fn check_again(&mut self, node: usize) {
-        let all = self.scene.demand;
-        if all == 0 {
-            return;
-        }
-        let each = (all * self.nodes[node].mood / 1000 / self.scene.nodes as u64).max(1);
+        let each =
+            (self.scene.demand * self.nodes[node].mood / 1000 / self.scene.nodes as u64).max(1);
         let wait = self.rng.u64(0..2_000_000_000 / each);
         self.after(wait, Event::Check(node));
     }
@@ -210,7 +256,8 @@ impl World {
         if let Some(node) = node {
             self.by_node[node] += cost;
         }
-        if let Some(wrong) = self.oracle.admit(self.now, cost) {
+        // By Redis's clock, which tells microseconds.
+        if let Some(wrong) = self.oracle.admit(self.redis_now() * 1000, cost) {
             self.wrong = Some(format!("after {} ns: {wrong}", self.now - BEGIN));
         }
     }
@@ -218,17 +265,26 @@ impl World {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Check(node) => {
-                self.check(node);
-                self.check_again(node);
-            }
-            Event::AtRedis { node, life, request, call } => {
-                let value = self.server.run(self.redis_now(), &call);
-                let (slow, lost) = (self.delay(), self.chance(self.scene.trouble.lost));
-                if !lost {
-                    self.after(slow, Event::Reply { node, life, request, value });
+                if self.scene.demand > 0 {
+                    self.check(node);
+                    self.check_again(node);
                 }
             }
-            Event::Reply { node, life, request, value } => self.reply(node, life, &request, &value),
+            Event::AtRedis { node, life, request, mut calls } => {
+                let value = self.server.run(self.redis_now(), &calls.remove(0));
+                self.message(Event::Reply { node, life, request, value, calls });
+            }
+            Event::Reply { node, life, request, value, calls } => {
+                let own = &self.nodes[node];
+                if own.life != life || own.outstanding != Some(request.number) {
+                    return;
+                }
+                if calls.is_empty() {
+                    self.reply(node, &request, &value);
+                } else {
+                    self.message(Event::AtRedis { node, life, request, calls });
+                }
+            }
             Event::GiveUp { node, life, number } => {
                 let local = self.local(node);
                 let own = &mut self.nodes[node];
@@ -256,16 +312,12 @@ impl World {
             }
             Event::Exact { cost } => self.exact(cost),
             Event::Mood(node) => {
-                let crashes = self.chance(self.scene.trouble.crashes);
-                if crashes {
+                if self.chance(self.scene.trouble.crashes) {
+                    self.oracle.spare += self.spare;
                     self.begin_anew(node);
                 }
-                if self.chance(self.scene.trouble.resets) {
-                    self.server.reset(&self.name);
-                    self.oracle = Oracle::new(&self.scene.policy);
-                }
                 let mood = [1, 30, 1000][self.rng.usize(0..3)];
-                self.nodes[node].mood = mood;
+                self.nodes[node].mood = if self.is_eager { 1000 } else { mood };
                 let wait = self.rng.u64(0..1_000 * MILLI);
                 self.after(wait, Event::Mood(node));
             }
@@ -309,7 +361,7 @@ impl World {
                 self.admit(Some(node), cost);
                 self.ask_if(is_low, node);
             }
-            Taken::Refused => self.refused += cost,
+            Taken::Refused => {}
             Taken::Dry => {
                 self.nodes[node].waiting.push(cost);
                 if self.nodes[node].slot.trouble(local).is_none() && self.nodes[node].slot.claim() {
@@ -333,16 +385,31 @@ impl World {
 
     fn send(&mut self, node: usize, request: Request) {
         self.calls += 1;
-        let (instances, lease) = (self.scene.nodes as u64, self.scene.lease);
         let around = Timestamp::from_nanos(self.now);
-        let call = lease_call(&self.nodes[node].slot, &request, (instances, lease), around);
+        let slot = &self.nodes[node].slot;
+        let calls = if self.is_leased() {
+            let (instances, lease) = (self.scene.nodes as u64, self.scene.lease);
+            vec![lease_call(slot, &request, (instances, lease), around)]
+        } else {
+            let (policy, units) = (&slot.policy, request.spent);
+            let mut charge = script::SETTLE.call(std::iter::once(slot.name.as_slice()));
+            let what = Settling { policy, deed: Deed::Charge, charged_at: around, units };
+            what.tell(None, around, &mut charge);
+            let look = self.question_about(0).1;
+            if units > 0 { vec![charge, look] } else { vec![look] }
+        };
         let (life, number) = (self.nodes[node].life, request.number);
         self.nodes[node].outstanding = Some(number);
+        self.message(Event::AtRedis { node, life, request, calls });
+        self.after(DEADLINE, Event::GiveUp { node, life, number });
+    }
+
+    /// Something comes in a while, or never.
+    fn message(&mut self, event: Event) {
         let (slow, lost) = (self.delay(), self.chance(self.scene.trouble.lost));
         if !lost {
-            self.after(slow, Event::AtRedis { node, life, request, call });
+            self.after(slow, event);
         }
-        self.after(DEADLINE, Event::GiveUp { node, life, number });
     }
 
     fn delay(&mut self) -> u64 {
@@ -354,14 +421,19 @@ impl World {
         }
     }
 
-    fn reply(&mut self, node: usize, life: u64, request: &Request, value: &Value) {
-        let (local, lease) = (self.local(node), self.scene.lease);
+    fn reply(&mut self, node: usize, request: &Request, value: &Value) {
+        let (local, lease, ways) = (self.local(node), self.scene.lease, self.ways());
+        let is_leased = self.is_leased();
         let own = &mut self.nodes[node];
-        if own.life != life || own.outstanding != Some(request.number) {
-            return;
-        }
         own.outstanding = None;
-        let reply = read_lease(&own.slot, lease, value).unwrap().unwrap();
+        let reply = if is_leased {
+            read_lease(&own.slot, lease, value).unwrap().unwrap()
+        } else {
+            let answer = Answer::read(value, &[&own.slot.question(0)]).unwrap();
+            read_look(&own.slot, &ways, answer).unwrap()
+        };
+        let late = Request { asked: local, ..request.clone() };
+        let request = if self.scene.counts_from_the_answer { &late } else { request };
         own.slot.hear(request, local, reply);
         for cost in std::mem::take(&mut own.waiting) {
             self.spend(node, cost);
@@ -370,10 +442,13 @@ impl World {
 
     fn upkeep(&mut self, node: usize) {
         let local = self.local(node);
-        let half = u64::try_from(self.scene.lease.as_nanos() / 2).unwrap();
-        match self.nodes[node].slot.needs(local, half) {
+        let often = if self.is_leased() { self.scene.lease / 2 } else { INTERVAL };
+        match self.nodes[node].slot.needs(local, nanos(often)) {
             Need::Nothing => {}
-            Need::Renewal => self.ask_if(true, node),
+            Need::Renewal => {
+                let is_well = self.nodes[node].slot.trouble(local).is_none();
+                self.ask_if(is_well, node);
+            }
             Need::Farewell => {
                 if self.nodes[node].slot.claim() {
                     let request = self.nodes[node].slot.leave(local);
@@ -386,52 +461,48 @@ impl World {
         }
     }
 
+    /// A question to Redis itself, and how it is put.
+    fn question_about(&self, cost: u64) -> (Question<'_>, Cmd) {
+        let mut call = script::DECIDE.call(std::iter::once(self.name.as_slice()));
+        call.arg(u8::from(cost > 0));
+        let slot = &self.nodes[0].slot;
+        let question = Question { key: self.name.clone(), ..slot.question(cost) };
+        question.ask((cost, 0), Timestamp::from_nanos(self.now), 0, &mut call);
+        (question, call)
+    }
+
     /// Somebody asks Redis itself.
     fn exact(&mut self, cost: u64) {
-        let policy = self.scene.policy.clone();
-        let question = question(&policy, &self.name, cost);
-        let mut call = script::DECIDE.call(std::iter::once(self.name.as_slice()));
-        call.arg(1);
-        question.ask((cost, 0), Timestamp::from_nanos(self.now), 0, &mut call);
+        let (question, call) = self.question_about(cost);
         let value = self.server.run(self.redis_now(), &call);
         let answer = Answer::read(&value, &[&question]).unwrap();
         let now = Timestamp::from_nanos(self.redis_now() * 1000);
         assert_eq!(answer.now, now);
         // Both sides of the protocol understand what is kept alike.
         let allowed = answer.states[0].state(&question, now).allows(now, Cost::new(cost));
-        assert_eq!(
-            answer.came == Came::Taken,
-            allowed,
-            "{:?}",
-            self.server.get(now.as_nanos() / 1000, &self.name).map(|s| String::from_utf8(s))
-        );
+        drop(question);
+        if allowed != (answer.came == Came::Taken) {
+            self.wrong = Some(format!("a script decided otherwise: {value:?}"));
+        }
         if allowed {
             self.admit(None, cost);
         }
     }
 
-    /// How many units could be taken now, and how many were counted in this window: by Redis, and in truth.
-    pub(super) fn rest(&self) -> (u64, u64) {
-        let question = question(&self.scene.policy, &self.name, 0);
-        let mut call = script::DECIDE.call(std::iter::once(self.name.as_slice()));
-        call.arg(0);
-        question.ask((0, 0), Timestamp::from_nanos(self.now), 0, &mut call);
+    /// How many units could be taken now, by Redis.
+    pub(super) fn remaining(&self) -> u64 {
+        let (question, call) = self.question_about(0);
         let value = self.server.run(self.redis_now(), &call);
         let answer = Answer::read(&value, &[&question]).unwrap();
         let status = answer.states[0].answer(&question, &self.scene.policy, answer.now, true);
-        (status.remaining(), self.oracle.counted(self.now))
+        status.remaining()
+    }
+
+    fn is_leased(&self) -> bool {
+        self.scene.policy.consistency() == Consistency::Leased
     }
 }
 
-fn question<'p>(policy: &'p Policy, name: &[u8], cost: u64) -> Question<'p> {
-    assert_eq!(policy.consistency(), Consistency::Leased);
-    Question {
-        policy,
-        others: smallvec::SmallVec::new(),
-        key: name.to_vec(),
-        is_global: false,
-        cost,
-        parts: smallvec::SmallVec::new(),
-        permit: None,
-    }
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap()
 }
