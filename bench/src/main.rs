@@ -33,7 +33,7 @@ pub(crate) enum Scale {
 
 type Section = (&'static str, fn(Scale));
 
-const SECTIONS: [Section; 14] = [
+const SECTIONS: [Section; 15] = [
     ("speed", speed::report),
     ("three", speed::report_three),
     ("excess", excess::report),
@@ -44,6 +44,7 @@ const SECTIONS: [Section; 14] = [
     ("rules", layer::report_rules),
     ("redis", redis::report),
     ("outage", redis::report_outages),
+    ("leases", redis::report_leases),
     ("service", service::report),
     ("grpc", grpc::report),
     ("resp", resp::report),
@@ -52,7 +53,7 @@ const SECTIONS: [Section; 14] = [
 
 const USAGE: &str =
     "usage: bench [--quick | --full] [speed] [three] [excess] [bytes] [fill] [flood] [layer] [rules]
-             [redis] [outage] [service] [grpc] [resp] [proxy]
+             [redis] [outage] [leases] [service] [grpc] [resp] [proxy]
 
   --quick   about two minutes: fewer rounds, and what is rough about them shows
   --full    adds 10 million keys: half an hour, 5 GB of memory

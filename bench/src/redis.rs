@@ -1,5 +1,6 @@
 //! dashpot on Redis: how much one server decides, and what a dead one costs.
 
+mod leases;
 mod outage;
 
 use std::process::Command;
@@ -13,6 +14,7 @@ use tokio::runtime::Runtime;
 use crate::Scale;
 use crate::table::{Table, count, median, number, ratio};
 
+pub(crate) use leases::{child, report as report_leases};
 pub(crate) use outage::report as report_outages;
 
 /// The least that a limiter on Redis does: one key, one number, one clock.

@@ -138,10 +138,7 @@ impl Inner {
         if checks.iter().all(|check| is_exact(check.policy)) {
             return self.decide_exactly(checks).await;
         }
-        match self.decide_locally(checks) {
-            Some(decided) => Ok(decided),
-            None => self.decide_with_leases(checks).await,
-        }
+        self.decide_with_leases(checks).await
     }
 
     /// Decides by asking Redis about everything.
@@ -345,6 +342,9 @@ fn on_runtime() -> Result<(), Failure> {
 
 impl Store for RedisStore {
     async fn decide<'p>(&self, checks: &[Check<'p, '_>]) -> Result<Decision<'p>, StoreError> {
+        if let Some(decided) = self.inner.decide_locally(checks) {
+            return Ok(decided);
+        }
         on_runtime()?;
         self.inner.decide(checks).await
     }

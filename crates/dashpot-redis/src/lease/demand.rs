@@ -8,7 +8,7 @@ use super::slot::Nanos;
 const COUNTS: usize = 1 << 14;
 
 /// How long is counted.
-const SPAN: Nanos = 100_000_000;
+const SPAN: Nanos = 500_000_000;
 
 /// How often is often, within the span.
 const OFTEN: u32 = 8;

@@ -47,19 +47,18 @@ impl Inner {
         }
         let hash = leases.table.hash(policy, check.key);
         let decide = |slot: &Arc<Slot>| {
-            let now = leases.now();
-            match slot.spend(now, units, &leases.ways) {
+            let (now, terms) = (leases.now(), slot.terms());
+            match slot.spend(&terms, now, units, &leases.ways) {
                 Taken::Spent { left, is_low } => {
                     if is_low && slot.claim() {
                         self.begin_to_ask(slot, 0);
                     }
-                    let terms = slot.terms();
                     let status = PolicyStatus::allow(policy, slot.standing(&terms, now, left), 0);
                     Some(Decision::new(terms.now(now), [status]))
                 }
                 Taken::Refused => {
-                    let at = slot.terms().now(now);
-                    Some(Decision::new(at, [slot.refusal(policy, now, units)]))
+                    let at = terms.now(now);
+                    Some(Decision::new(at, [slot.refusal(policy, &terms, now, units)]))
                 }
                 Taken::Dry => None,
             }
@@ -221,7 +220,7 @@ impl Inner {
                 }
                 Some(AtHand::Refused(slot)) => {
                     let then = locally(slot);
-                    (Some(slot.refusal(check.policy, now, cost)), (then, 0))
+                    (Some(slot.refusal(check.policy, &slot.terms(), now, cost)), (then, 0))
                 }
                 _ => {
                     let charged = asked.next().zip(decided.as_ref());

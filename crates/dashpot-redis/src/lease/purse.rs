@@ -44,7 +44,6 @@ impl Content {
         (self.number as u64) << (2 * BITS) | self.aside << BITS | self.left
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "sixteen bits are left")]
     const fn of(word: u64) -> Self {
         Self {
             number: (word >> (2 * BITS)) as u16,

@@ -3,11 +3,12 @@
 //! Nothing here waits, sends, or looks at a clock: it is told the time, by this machine's clock in nanoseconds, and
 //! what was answered. So the same code runs in simulations.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
-use dashpot::{Consistency, Cost, Policy, PolicyStatus, Retry, Standing, Timestamp};
+use dashpot::{Consistency, Cost, Outcome, Policy, PolicyStatus, Retry, Standing, Timestamp};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -23,9 +24,7 @@ pub(crate) type Nanos = u64;
 
 const MILLI: Nanos = 1_000_000;
 
-/// Who did not get all that was wanted asks again when so many units have come back, but neither sooner nor later than
-/// that.
-const WORTHWHILE: u64 = 16;
+/// Who did not get all that was wanted asks again neither sooner nor later than that.
 const PACE: [Nanos; 2] = [MILLI, 10 * MILLI];
 
 /// While Redis does not answer, nobody asks more often.
@@ -96,6 +95,17 @@ pub(crate) struct Terms {
     ask_at: Nanos,
     /// When the window closes that the units are of, if that is soon.
     closes: Nanos,
+    /// How who asks for a unit is refused that is not at hand, once somebody was.
+    refused: OnceLock<Option<Refused>>,
+}
+
+/// How a unit is refused. Moments are by Redis's clock.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    /// When it could be had.
+    room_at: u64,
+    /// When the key is as good as new.
+    new_at: u64,
 }
 
 /// What is asked of Redis about a slot.
@@ -164,6 +174,7 @@ impl Slot {
                 recalled: Recalled::NOTHING,
                 ask_at: 0,
                 closes: Nanos::MAX,
+                refused: OnceLock::new(),
             }),
             trouble: Mutex::default(),
             answered: Notify::new(),
@@ -179,15 +190,14 @@ impl Slot {
     }
 
     /// Spends units, if they are at hand.
-    pub(crate) fn spend(&self, now: Nanos, units: u64, ways: &Ways) -> Taken {
+    pub(crate) fn spend(&self, terms: &Terms, now: Nanos, units: u64, ways: &Ways) -> Taken {
         self.used.store(now, Ordering::Relaxed);
-        let terms = self.terms();
         if now < terms.ends
             && let Some(left) = self.purse.spend(units)
         {
             return Taken::Spent { left, is_low: left < terms.low && now >= terms.ask_at };
         }
-        if self.would_not_get(&terms, now, units, ways) { Taken::Refused } else { Taken::Dry }
+        if self.would_not_get(terms, now, units, ways) { Taken::Refused } else { Taken::Dry }
     }
 
     /// Sets units aside for a decision that is made before then.
@@ -241,8 +251,26 @@ impl Slot {
         }
         let missing = units.saturating_sub(self.at_hand(terms, now));
         let at = terms.now(now);
+        if missing == 1
+            && let Some(refused) = self.refused(terms)
+        {
+            return at.as_nanos() < refused.room_at;
+        }
         missing > 0
             && !terms.recalled.state(&self.question(missing), at).allows(at, Cost::new(missing))
+    }
+
+    /// How a unit is refused that is not at hand: others have it, or are to.
+    fn refused(&self, terms: &Terms) -> Option<Refused> {
+        *terms.refused.get_or_init(|| {
+            let status = terms.recalled.answer(&self.question(1), &self.policy, terms.at, false);
+            let after = |wait: Duration| terms.at.after(wait).as_nanos();
+            let room_at = match status.outcome() {
+                Outcome::Allow => terms.at.as_nanos(),
+                Outcome::Deny => after(status.retry_after()?),
+            };
+            Some(Refused { room_at, new_at: after(status.reset_after()) })
+        })
     }
 
     fn at_hand(&self, terms: &Terms, now: Nanos) -> u64 {
@@ -276,13 +304,25 @@ impl Slot {
     pub(crate) fn refusal<'p>(
         &self,
         policy: &'p Policy,
+        terms: &Terms,
         now: Nanos,
         units: u64,
     ) -> PolicyStatus<'p> {
-        let terms = self.terms();
-        let left = self.at_hand(&terms, now);
+        let left = self.at_hand(terms, now);
         let missing = units.saturating_sub(left).max(1);
-        let at = terms.now(now);
+        let (at, asks_in) = (terms.now(now), terms.ask_at.saturating_sub(now));
+        if let (0, 1, Some(refused)) = (left, units, self.refused(terms)) {
+            // Nearly all refusals are like this one.
+            let wait = |until: u64| until.saturating_sub(at.as_nanos());
+            let standing = Standing {
+                limit: policy.limit(),
+                remaining: 0,
+                reset_after_nanos: wait(refused.new_at),
+                available_after_nanos: Some(wait(refused.room_at).max(asks_in)),
+            };
+            let retry = Retry::After(wait(refused.room_at).max(asks_in));
+            return PolicyStatus::deny(policy, standing, retry);
+        }
         let question = Question { policy, ..self.question(missing) };
         let status = terms.recalled.answer(&question, policy, at, false);
         let standing = Standing {
@@ -298,7 +338,6 @@ impl Slot {
         if units > policy.limit() {
             return PolicyStatus::deny(policy, standing, Retry::Never);
         }
-        let asks_in = terms.ask_at.saturating_sub(now);
         PolicyStatus::deny(
             policy,
             standing,
@@ -409,6 +448,7 @@ impl Slot {
             recalled,
             ask_at: if is_short { request.asked.saturating_add(self.pace) } else { 0 },
             closes: if is_cut { request.asked.saturating_add(lasts) } else { Nanos::MAX },
+            refused: OnceLock::new(),
         }));
         // Only now: before, they would have been taken for those of the lease that was.
         if self.is_leased() && !is_blocked {
@@ -469,13 +509,12 @@ impl Terms {
     }
 }
 
-/// How long it is worth waiting for units to come back, which is not so long that a bucket is full meanwhile.
+/// How long it is worth waiting for units to come back: not so long that a bucket is full meanwhile.
 fn pace(policy: &Policy) -> Nanos {
     let quota = policy.quota();
     let (Some(count), Some(window)) = (quota.count(), quota.window()) else { return PACE[0] };
-    let units = WORTHWHILE.min(policy.limit() / 8);
-    let takes = window.length().as_nanos() * u128::from(units) / u128::from(count.max(1));
-    u64::try_from(takes).unwrap_or(Nanos::MAX).clamp(PACE[0], PACE[1])
+    let fills = window.length().as_nanos() * u128::from(policy.limit()) / u128::from(count.max(1));
+    u64::try_from(fills / 8).unwrap_or(Nanos::MAX).clamp(PACE[0], PACE[1])
 }
 
 fn nanos(duration: Duration) -> u64 {

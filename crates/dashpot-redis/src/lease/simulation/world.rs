@@ -356,7 +356,8 @@ impl World {
 
     fn spend(&mut self, node: usize, cost: u64) {
         let (local, ways) = (self.local(node), self.ways());
-        match self.nodes[node].slot.spend(local, cost, &ways) {
+        let slot = &self.nodes[node].slot;
+        match slot.spend(&slot.terms(), local, cost, &ways) {
             Taken::Spent { is_low, .. } => {
                 self.admit(Some(node), cost);
                 self.ask_if(is_low, node);
