@@ -33,7 +33,9 @@ local function bucket(i, at)
       grains = tonumber(beyond)
       local new = sub(rate, 4)
       local held, out, part = {}, 0, 0
+      local lapse, behind, in_a_micro
       if text ~= '' then
+        lapse, behind, in_a_micro = leasing()
         held, out, part, tat, grains = lapse(text, now, tat, grains, in_a_micro(own))
         leases, lasting = behind(held, out)
       end

@@ -16,6 +16,7 @@
 --
 -- Who holds a lease is known by it: once it has ended, or the key was reset, nothing of it is kept or given back.
 
+local lapse, behind, in_a_micro = leasing()
 local key, holder, letter = KEYS[1], ARGV[1], ARGV[3]
 local kept, spent, offers = tonumber(ARGV[5]), tonumber(ARGV[8]), tonumber(ARGV[11])
 local number = tonumber(ARGV[12])

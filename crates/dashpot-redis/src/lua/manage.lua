@@ -7,6 +7,7 @@
 -- ARGV[4]   for s and l, the length of the window
 -- reply     {seconds, microseconds}
 
+local lapse, behind, in_a_micro = leasing()
 local call, sub, format = redis.call, string.sub, string.format
 local key, wish, letter = KEYS[1], ARGV[1], ARGV[3]
 local time = call('TIME')

@@ -14,6 +14,7 @@
 -- reply     {seconds, microseconds, what came of it}
 --             "1" done, "2" nothing: the calendar has come to another window than expected
 
+local lapse, behind, in_a_micro = leasing()
 local call, sub, format = redis.call, string.sub, string.format
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]

@@ -133,9 +133,9 @@ fn what_there_is_is_shared_and_used() {
 /// What the scripts see to, how they would be without it, and a seed by which it is missed.
 const SAFEGUARDS: [(&str, &str, u64); 4] = [
     // A lease that ends restores capacity, never units: the dead may have spent them.
-    ("hold(ended[5])\n", "hold(ended[5])\n    tat = tat - ended[3]\n", 80),
+    ("hold(ended[5])\n", "hold(ended[5])\n      tat = tat - ended[3]\n", 80),
     // While units are out, the bucket holds as many less.
-    ("  hold(now)\n  return", "  return", 14),
+    ("    hold(now)\n    return", "    return", 14),
     // A lease ends with the window it is of.
     ("window_end(state) - now)", "ARGV[2])", 60),
     // A call that comes late is not heard.
