@@ -26,7 +26,7 @@ pub(crate) struct Server {
 }
 
 /// Where keys are that can be asked about in one call: a server's number, or a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Spot(u16);
 
 impl Topology {

@@ -50,12 +50,11 @@ impl Inner {
         request: &Request,
         deadline: Instant,
     ) -> Result<Reply, Failure> {
-        let spot = self.topology.spot(&slot.name);
         let lasts = self.leases.ways.lease;
         for _ in 0..GUESSES {
             let instances = self.instances.count().get();
             let call = lease_call(slot, request, (instances, lasts), self.around());
-            let value = self.topology.call(spot, &call, deadline).await?;
+            let value = self.topology.call(slot.spot, &call, deadline).await?;
             match read_lease(slot, lasts, &value)? {
                 Some(reply) => return Ok(reply),
                 None => {
@@ -74,14 +73,13 @@ impl Inner {
         request: &Request,
         deadline: Instant,
     ) -> Result<Reply, Failure> {
-        let spot = self.topology.spot(&slot.name);
         if request.spent > 0 {
             let (policy, deed, units) = (&slot.policy, Deed::Charge, request.spent);
             let what = Settling { policy, deed, charged_at: self.around(), units };
             self.settle_units(&slot.name, &what, None, deadline).await?;
         }
         let question = Question { key: slot.name.clone(), ..slot.question(0) };
-        let answer = self.ask(spot, &[&question], false, deadline).await?;
+        let answer = self.ask(slot.spot, &[&question], false, deadline).await?;
         read_look(slot, &self.leases.ways, answer)
     }
 }

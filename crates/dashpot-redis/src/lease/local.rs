@@ -40,9 +40,13 @@ impl Inner {
         self: &Arc<Self>,
         checks: &[Check<'p, '_>],
     ) -> Option<Decision<'p>> {
-        let [check] = checks else { return None };
-        let (leases, policy, units) = (&self.leases, check.policy, check.cost.units());
-        if leases.table.is_empty() || is_exact(policy) || units == 0 {
+        let leases = &self.leases;
+        if leases.table.is_empty() {
+            return None;
+        }
+        let [check] = checks else { return self.grant_locally(checks) };
+        let (policy, units) = (check.policy, check.cost.units());
+        if is_exact(policy) || units == 0 {
             return None;
         }
         let hash = leases.table.hash(policy, check.key);
@@ -64,6 +68,36 @@ impl Inner {
             }
         };
         leases.table.with(hash, policy, check.key, decide).flatten()
+    }
+
+    /// The decision about several checks, if what all of them cost is at hand.
+    fn grant_locally<'p>(self: &Arc<Self>, checks: &[Check<'p, '_>]) -> Option<Decision<'p>> {
+        let now = self.leases.now();
+        let mut hand = Hand { all: SmallVec::new() };
+        let mut spot = None;
+        for check in checks {
+            let units = check.cost.units();
+            if is_exact(check.policy) || units == 0 {
+                return None;
+            }
+            let slot = self.leases.table.find(check.policy, check.key)?;
+            // Each server goes by its own clock, and one moment is told of the decision.
+            if *spot.get_or_insert(slot.spot) != slot.spot {
+                return None;
+            }
+            let aside = slot.set_aside(now, now, units)?;
+            hand.all.push(AtHand::Aside(slot, aside));
+        }
+        hand.spend(self, now);
+        let mut at = Timestamp::EPOCH;
+        let mut statuses: SmallVec<[PolicyStatus<'p>; 4]> = SmallVec::new();
+        for (check, one) in checks.iter().zip(&hand.all) {
+            if let AtHand::Aside(slot, _) = one {
+                at = at.max(slot.terms().now(now));
+                statuses.push(slot.passing(check.policy, now));
+            }
+        }
+        Some(Decision::new(at, statuses))
     }
 
     /// The decision about checks some of which are not exact.
@@ -174,7 +208,8 @@ impl Inner {
         }
         let slot = || {
             let name = state_key(&self.settings.prefix, policy, key);
-            Slot::new(policy.clone(), key.as_bytes(), name, fastrand::u64(..), now)
+            let spot = self.topology.spot(&name);
+            Slot::new(policy.clone(), key.as_bytes(), (name, spot), fastrand::u64(..), now)
         };
         if let Some(slot) = leases.table.make(policy, key, slot)
             && slot.claim()

@@ -18,6 +18,7 @@ use super::purse::{Aside, MOST, Purse};
 use crate::failure::Failure;
 use crate::question::Question;
 use crate::recall::Recalled;
+use crate::topology::Spot;
 
 /// Nanoseconds by this machine's clock.
 pub(crate) type Nanos = u64;
@@ -57,6 +58,8 @@ pub(crate) struct Slot {
     pub(crate) key: Box<[u8]>,
     /// Where Redis keeps it.
     pub(crate) name: Vec<u8>,
+    /// Who keeps it there.
+    pub(crate) spot: Spot,
     /// By what Redis knows who has leased.
     pub(crate) holder: String,
     purse: Purse,
@@ -152,12 +155,19 @@ pub(crate) enum Taken {
 }
 
 impl Slot {
-    pub(crate) fn new(policy: Policy, key: &[u8], name: Vec<u8>, holder: u64, now: Nanos) -> Self {
+    pub(crate) fn new(
+        policy: Policy,
+        key: &[u8],
+        (name, spot): (Vec<u8>, Spot),
+        holder: u64,
+        now: Nanos,
+    ) -> Self {
         Self {
             pace: pace(&policy),
             policy,
             key: key.into(),
             name,
+            spot,
             holder: format!("{holder:016x}"),
             purse: Purse::default(),
             used: AtomicU64::new(now),

@@ -18,6 +18,7 @@ use crate::lease::upkeep::Need;
 use crate::question::{Deed, Question, Questions, Settling};
 use crate::recall::{Answer, Came};
 use crate::script;
+use crate::topology::Spot;
 
 const MILLI: u64 = 1_000_000;
 
@@ -129,10 +130,11 @@ impl World {
     pub(super) fn new(seed: u64, scene: Scene, change: impl Fn(&str) -> String) -> Self {
         let checks = [dashpot::Check::new(&scene.policy, "hot")];
         let name = Questions::new("dashpot", &checks).unwrap().all[0].key.clone();
+        let place = (name.clone(), Spot::default());
         let mut rng = Rng::with_seed(seed);
         let drift = i64::try_from(scene.trouble.drift).unwrap();
         let node = |rng: &mut Rng| Node {
-            slot: Slot::new(scene.policy.clone(), b"hot", name.clone(), rng.u64(..), 1),
+            slot: Slot::new(scene.policy.clone(), b"hot", place.clone(), rng.u64(..), 1),
             life: 0,
             offset: rng.u64(1..1_000_000_000_000),
             drift: rng.i64(-drift..=drift),
@@ -326,8 +328,8 @@ impl World {
 
     fn begin_anew(&mut self, node: usize) {
         let holder = self.rng.u64(..);
-        let local = self.local(node);
-        let slot = Slot::new(self.scene.policy.clone(), b"hot", self.name.clone(), holder, local);
+        let (local, place) = (self.local(node), (self.name.clone(), Spot::default()));
+        let slot = Slot::new(self.scene.policy.clone(), b"hot", place, holder, local);
         let own = &mut self.nodes[node];
         own.slot = slot;
         own.life += 1;
