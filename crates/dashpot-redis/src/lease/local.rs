@@ -51,8 +51,9 @@ impl Inner {
         }
         let hash = leases.table.hash(policy, check.key);
         let decide = |slot: &Arc<Slot>| {
-            let (now, terms) = (leases.now(), slot.terms());
-            match slot.spend(&terms, now, units, &leases.ways) {
+            let terms = slot.terms();
+            let (now, taken) = slot.spend(&terms, units, || leases.now(), &leases.ways);
+            match taken {
                 Taken::Spent { left, is_low } => {
                     if is_low && slot.claim() {
                         self.begin_to_ask(slot, 0);
@@ -87,6 +88,10 @@ impl Inner {
             }
             let aside = slot.set_aside(now, now, units)?;
             hand.all.push(AtHand::Aside(slot, aside));
+        }
+        let now = self.leases.now();
+        if hand.has_ended(now) {
+            return None;
         }
         hand.spend(self, now);
         let mut at = Timestamp::EPOCH;
@@ -131,6 +136,10 @@ impl Inner {
         };
         let allowed = !is_refused && rest_decided.as_ref().is_none_or(Decision::is_allowed);
         let now = self.leases.now();
+        if allowed && hand.has_ended(now) {
+            // It took longer than anything may. What was taken of the others is lost, as it is when no answer comes.
+            return Err(Failure::Late(self.settings.deadline).into());
+        }
         if allowed {
             hand.spend(self, now);
             rest.iter().for_each(|check| self.note_demand(check.policy, check.key, now));
@@ -295,6 +304,15 @@ impl Hand {
                 aside.spent();
             }
         }
+    }
+
+    /// Whether something was set aside of what may not be spent any more.
+    fn has_ended(&self, now: Nanos) -> bool {
+        let has_ended = |one: &AtHand| match one {
+            AtHand::Aside(slot, aside) => slot.has_ended(now, aside),
+            AtHand::Refused(_) | AtHand::Ask => false,
+        };
+        self.all.iter().any(has_ended)
     }
 
     fn spend(&mut self, store: &Arc<Inner>, now: Nanos) {

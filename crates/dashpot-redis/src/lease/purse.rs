@@ -95,6 +95,11 @@ impl Purse {
         self.change(set_aside).map(|content| Aside { number: content.number, units })
     }
 
+    /// Whether what was set aside is still in it: it was not emptied since.
+    pub(crate) fn has(&self, aside: &Aside) -> bool {
+        self.content().number == aside.number
+    }
+
     /// Spends what was set aside, and says how many are left.
     pub(crate) fn spend_aside(&self, aside: &Aside) -> u64 {
         let spent = |content: Content| {

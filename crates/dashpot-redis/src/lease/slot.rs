@@ -199,12 +199,30 @@ impl Slot {
         self.policy.consistency() == Consistency::Leased
     }
 
-    /// Spends units, if they are at hand.
-    pub(crate) fn spend(&self, terms: &Terms, now: Nanos, units: u64, ways: &Ways) -> Taken {
+    /// Spends units, if they are at hand. Says when.
+    pub(crate) fn spend(
+        &self,
+        terms: &Terms,
+        units: u64,
+        clock: impl FnOnce() -> Nanos,
+        ways: &Ways,
+    ) -> (Nanos, Taken) {
+        let left = self.purse.spend(units);
+        // Only now: whoever was held up for long does not spend what has ended meanwhile.
+        let now = clock();
+        (now, self.taken(terms, left, now, units, ways))
+    }
+
+    fn taken(
+        &self,
+        terms: &Terms,
+        left: Option<u64>,
+        now: Nanos,
+        units: u64,
+        ways: &Ways,
+    ) -> Taken {
         self.used.store(now, Ordering::Relaxed);
-        if now < terms.ends
-            && let Some(left) = self.purse.spend(units)
-        {
+        if let Some(left) = left.filter(|_| now < terms.ends) {
             return Taken::Spent { left, is_low: left < terms.low && now >= terms.ask_at };
         }
         if self.would_not_get(terms, now, units, ways) { Taken::Refused } else { Taken::Dry }
@@ -215,6 +233,11 @@ impl Slot {
         self.used.store(now, Ordering::Relaxed);
         let until = if self.is_leased() { until } else { now };
         if until < self.terms().ends { self.purse.set_aside(units) } else { None }
+    }
+
+    /// Whether what was set aside may not be spent any more.
+    pub(crate) fn has_ended(&self, now: Nanos, aside: &Aside) -> bool {
+        self.is_leased() && (now >= self.terms().ends || !self.purse.has(aside))
     }
 
     /// Whether a lease would not outlast a decision that is made before then: its window closes.

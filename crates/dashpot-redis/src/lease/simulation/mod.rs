@@ -153,11 +153,22 @@ fn every_safeguard_of_the_scripts_is_missed() {
     }
 }
 
+/// Short leases of short windows, and answers that take their time.
+fn hasty(seed: u64) -> Scene {
+    Scene {
+        policy: policy("100/s", Algorithm::FixedWindow, Consistency::Leased),
+        nodes: 3,
+        lease: Duration::from_millis(100),
+        trouble: Trouble { lost: 20, crashes: 0, slow: 30, drift: 0 },
+        demand: 3000,
+        ..scene(seed, Consistency::Leased)
+    }
+}
+
 #[test]
 fn a_lease_that_is_counted_from_the_answer_is_noticed() {
-    let seed = 809;
-    let scene = scene(seed, Consistency::Leased);
-    assert_eq!(played(seed, scene.clone(), as_shipped).wrong, None);
-    let mistaken = Scene { counts_from_the_answer: true, ..scene };
+    let seed = 19;
+    assert_eq!(played(seed, hasty(seed), as_shipped).wrong, None);
+    let mistaken = Scene { counts_from_the_answer: true, ..hasty(seed) };
     assert!(played(seed, mistaken, as_shipped).wrong.is_some());
 }

@@ -299,7 +299,7 @@ impl World {
             Event::Settle { node, life, aside, cost, spend } => {
                 let local = self.local(node);
                 if self.nodes[node].life == life {
-                    if spend {
+                    if spend && !self.nodes[node].slot.has_ended(local, &aside) {
                         let is_low = self.nodes[node].slot.spend_aside(local, &aside);
                         self.admit(Some(node), cost);
                         self.ask_if(is_low, node);
@@ -347,7 +347,8 @@ impl World {
             1..=4 => {
                 if let Some(aside) = self.nodes[node].slot.set_aside(local, local + DEADLINE, cost)
                 {
-                    let (wait, spend) = (self.rng.u64(0..DEADLINE), self.rng.bool());
+                    // It may take longer than it should.
+                    let (wait, spend) = (self.rng.u64(0..3 * DEADLINE), self.rng.bool());
                     let life = self.nodes[node].life;
                     self.after(wait, Event::Settle { node, life, aside, cost, spend });
                 }
@@ -359,7 +360,7 @@ impl World {
     fn spend(&mut self, node: usize, cost: u64) {
         let (local, ways) = (self.local(node), self.ways());
         let slot = &self.nodes[node].slot;
-        match slot.spend(&slot.terms(), local, cost, &ways) {
+        match slot.spend(&slot.terms(), cost, || local, &ways).1 {
             Taken::Spent { is_low, .. } => {
                 self.admit(Some(node), cost);
                 self.ask_if(is_low, node);
