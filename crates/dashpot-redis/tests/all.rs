@@ -5,6 +5,7 @@ mod conformance;
 mod differential;
 mod faults;
 mod found;
+mod leases;
 mod oracle;
 mod processes;
 mod sentinel;
