@@ -2,6 +2,7 @@
 
 mod advice;
 mod common;
+mod consistency;
 mod errors;
 mod fuzz;
 mod keys;

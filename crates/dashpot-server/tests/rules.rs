@@ -135,6 +135,26 @@ fn two_files_are_compared() {
 }
 
 #[test]
+fn how_closely_a_rule_is_kept_to_is_told() {
+    let leased = API.to_owned() + "consistency = \"leased\"\n";
+    let file = File::new("leased", &leased);
+    let output = dashpot(&["rules", "check", file.path()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let output = dashpot(&["rules", "explain", "GET", "/", "--config", file.path()]);
+    let told = text(&output.stdout);
+    assert!(told.contains("    api: 60/min, token-bucket, leased\n"), "{told}");
+    let before = File::new("exact", API);
+    let output = dashpot(&["rules", "diff", before.path(), file.path()]);
+    let expected = "rule `api`: consistency exact → leased; counts go on\n";
+    assert_eq!(text(&output.stdout), expected);
+    let wrong = File::new("wrong-leased", &(leased + "algorithm = \"sliding-log\"\n"));
+    let output = dashpot(&["rules", "check", wrong.path()]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = text(&output.stderr);
+    assert!(told.contains(&format!("{}:15:16: error: leased is for", wrong.path())), "{told}");
+}
+
+#[test]
 fn the_schema_is_json() {
     let output = dashpot(&["rules", "schema"]);
     let schema: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

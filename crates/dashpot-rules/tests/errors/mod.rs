@@ -1,5 +1,7 @@
 //! What is said about every mistake there is: where it is, and what to write instead.
 
+mod consistency;
+mod exact_only;
 mod files;
 mod identity;
 mod keys;

@@ -28,6 +28,7 @@ mod hanging_up;
 mod hanging_up_anyhow;
 mod http2;
 mod http2_answers;
+mod leased;
 mod metrics;
 mod one_line;
 mod pages;

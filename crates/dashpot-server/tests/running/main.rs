@@ -9,6 +9,7 @@ mod flags;
 mod found;
 mod greedy;
 mod idle;
+mod leased;
 mod malformed;
 mod redis;
 mod reload;

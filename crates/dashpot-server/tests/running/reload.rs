@@ -104,6 +104,21 @@ fn asked_to_over_http_it_answers_when_it_is_done() {
     assert_eq!(limit(&now(&mut client)), 29);
 }
 
+/// What it was told to read in between counts, and not what it found when it last looked by itself.
+#[test]
+fn a_file_that_is_put_back_soon_is_a_change() {
+    let home = Directory::new();
+    let service = Service::with_rules(&home, &rules("10/day"), &[]);
+    let mut client = service.client();
+    for _ in 0..3 {
+        home.replace("rules.toml", &rules("20/day"));
+        assert_eq!(client.post("/v1/rules/reload", "").status, 200);
+        assert_eq!(limit(&now(&mut client)), 20);
+        home.replace("rules.toml", &rules("10/day"));
+        until_limit(&mut client, 10);
+    }
+}
+
 #[test]
 fn links_that_are_swapped_are_a_change() {
     let home = Directory::new();
