@@ -26,6 +26,8 @@ struct Inner {
     generation: AtomicU64,
     /// Held by whoever replaces them.
     replacing: Mutex<()>,
+    /// The files they were last read from.
+    read: Mutex<Vec<Seen>>,
 }
 
 impl LiveRules {
@@ -33,6 +35,7 @@ impl LiveRules {
     #[must_use]
     pub fn new(rules: RuleSet) -> Self {
         Self(Arc::new(Inner {
+            read: Mutex::new(rules.files.clone()),
             rules: ArcSwap::from_pointee(rules),
             generation: AtomicU64::new(1),
             replacing: Mutex::new(()),
@@ -79,7 +82,15 @@ impl LiveRules {
         if rules.rules.is_empty() && !self.current().rules.is_empty() {
             return Err(LoadError::Emptied(path.to_owned()));
         }
-        Ok(self.replace(rules))
+        let files = rules.files.clone();
+        let reloaded = self.replace(rules);
+        *self.0.read.lock().unwrap_or_else(PoisonError::into_inner) = files;
+        Ok(reloaded)
+    }
+
+    /// The files they were last read from, by whomever.
+    fn read(&self) -> Vec<Seen> {
+        self.0.read.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Loads rules from a file or directory, and again whenever something in it changes.
@@ -111,14 +122,17 @@ impl LiveRules {
         let rules = RuleSet::load(&path)?;
         let settled = rules.files.clone();
         let live = Self::new(rules);
-        let watched = live.clone();
+        let (watched, looked_at) = (live.clone(), live.clone());
         let mut is_failing = false;
         let look_at = path.clone();
-        let look = move |settled: &Vec<Seen>| Seen::all(&look_at, settled);
-        let changed = move |now: Vec<Seen>| {
+        // Files that are as they were are a change, too, if somebody has read them meanwhile when they were not.
+        let look = move |(settled, _): &(Vec<Seen>, Vec<Seen>)| {
+            (Seen::all(&look_at, settled), looked_at.read())
+        };
+        let changed = move |(now, read): (Vec<Seen>, Vec<Seen>)| {
             // Somebody who did not wait for this has read them already.
             if !is_failing && now == watched.current().files {
-                return now;
+                return (now, read);
             }
             let reloaded = watched.reload(&path);
             is_failing = reloaded.is_err();
@@ -136,9 +150,10 @@ impl LiveRules {
                 Err(_) => {}
             }
             report(reloaded);
-            settled
+            (settled, watched.read())
         };
-        let watch = Watch::start("dashpot-rules", every, settled, look, changed);
+        let known = (settled.clone(), settled);
+        let watch = Watch::start("dashpot-rules", every, known, look, changed);
         let watch = watch.map_err(|error| LoadError::Read { path: PathBuf::new(), error })?;
         Ok((live, watch))
     }
