@@ -83,6 +83,7 @@ impl RedisStore {
             let spot = self.inner.topology.spot(&key.name);
             self.inner.topology.call(spot, &call, self.patient()).await?;
             self.inner.forget(&key.name);
+            self.inner.drop_lease(&key.name);
         }
         Ok(keys.len())
     }

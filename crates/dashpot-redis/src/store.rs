@@ -246,11 +246,20 @@ impl Inner {
             _ if used > cost => (Deed::Charge, used - cost, None),
             _ => (Deed::Back, cost - used, None),
         };
+        let (deadline, charged_at) = (self.deadline(), reservation.charged_at());
+        let units = match deed {
+            Deed::Back => {
+                on_runtime()?;
+                let what = (units, charged_at);
+                units - self.take_back(&key, what, deadline).await
+            }
+            _ => units,
+        };
         if units == 0 {
             return Ok(self.around());
         }
-        let what = Settling { policy, deed, charged_at: reservation.charged_at(), units };
-        self.settle_units(&key, &what, part.as_deref(), self.deadline()).await.map_err(Into::into)
+        let what = Settling { policy, deed, charged_at, units };
+        self.settle_units(&key, &what, part.as_deref(), deadline).await.map_err(Into::into)
     }
 
     /// Gives units back, or charges them.
@@ -306,7 +315,7 @@ impl Inner {
         }
         self.denials.forget(&state);
         if !wish.is_empty() {
-            self.drop_lease(policy, key);
+            self.drop_lease(&state);
         }
         self.decide_exactly(&[Check::new(policy, key).cost(Cost::PEEK)]).await
     }

@@ -55,7 +55,7 @@ impl Inner {
             let instances = self.instances.count().get();
             let call = lease_call(slot, request, (instances, lasts), self.around());
             let value = self.topology.call(slot.spot, &call, deadline).await?;
-            match read_lease(slot, lasts, &value)? {
+            match read_lease(slot, request, lasts, &value)? {
                 Some(reply) => return Ok(reply),
                 None => {
                     let (now, ..) = head(&value).ok_or(Failure::Odd("the answer of a script"))?;
@@ -89,8 +89,10 @@ pub(super) fn read_look(slot: &Slot, ways: &Ways, answer: Answer) -> Result<Repl
     let recalled = answer.states.into_iter().next();
     let recalled = recalled.ok_or(Failure::Odd("the answer of a script"))?;
     let seen = recalled.answer(&slot.question(0), &slot.policy, answer.now, false).remaining();
-    let (units, lasts) = (seen.min(slot.quantum(ways)), 2 * ways.interval);
-    Ok(Reply { at: answer.now, recalled, is_known: true, units, lasts, is_cut: false })
+    let (quantum, lasts) = (slot.quantum(ways), 2 * ways.interval);
+    let (units, is_short) = (seen.min(quantum), seen < quantum);
+    let (at, is_known, is_cut) = (answer.now, true, false);
+    Ok(Reply { at, recalled, is_known, units, is_short, lasts, is_cut })
 }
 
 /// The call for a lease.
@@ -146,6 +148,7 @@ fn offers(request: &Request, policy: &Policy) -> Vec<u64> {
 /// The answer to a call for a lease; `None` if the calendar is to be looked at again.
 pub(super) fn read_lease(
     slot: &Slot,
+    request: &Request,
     wanted: Duration,
     value: &Value,
 ) -> Result<Option<Reply>, Failure> {
@@ -156,6 +159,6 @@ pub(super) fn read_lease(
     let read =
         Leased::read(&slot.question(0), rest).ok_or(Failure::Odd("the answer of a script"))?;
     let Leased { recalled, lasts, is_known, units } = read;
-    let is_cut = lasts < wanted;
-    Ok(Some(Reply { at, recalled, is_known, units, lasts, is_cut }))
+    let (is_short, is_cut) = (units < request.want, lasts < wanted);
+    Ok(Some(Reply { at, recalled, is_known, units, is_short, lasts, is_cut }))
 }

@@ -1,6 +1,7 @@
 //! Decisions that are made here, from what is at hand.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use dashpot::{
     Check, Consistency, Cost, Decision, Key, Policy, PolicyStatus, Receipt, StoreError, Timestamp,
@@ -17,6 +18,9 @@ use crate::store::Inner;
 
 /// A key whose part in a limit is smaller is not worth leasing.
 const LEAST: u64 = 4;
+
+/// How many answers are waited for, if others spend what came of them.
+const ROUNDS: usize = 8;
 
 /// Whether a policy is asked about every time.
 pub(crate) fn is_exact(policy: &Policy) -> bool {
@@ -142,7 +146,8 @@ impl Inner {
         }
         if allowed {
             hand.spend(self, now);
-            rest.iter().for_each(|check| self.note_demand(check.policy, check.key, now));
+            let asked = rest.iter().filter(|check| check.cost != Cost::PEEK);
+            asked.for_each(|check| self.note_demand(check.policy, check.key, now));
         } else {
             hand.put_back();
         }
@@ -168,12 +173,17 @@ impl Inner {
         if !slot.can_hold(units, ways) {
             return Ok(AtHand::Ask);
         }
-        loop {
+        for _ in 0..ROUNDS {
             let answered = slot.answered.notified();
             tokio::pin!(answered);
             answered.as_mut().enable();
             let now = self.leases.now();
-            let span = deadline.saturating_duration_since(Instant::now());
+            // If Redis is asked about others, they are not spent before it has answered.
+            let span = if waits {
+                Duration::ZERO
+            } else {
+                deadline.saturating_duration_since(Instant::now())
+            };
             let until = now.saturating_add(u64::try_from(span.as_nanos()).unwrap_or(Nanos::MAX));
             if let Some(aside) = slot.set_aside(now, until, units) {
                 return Ok(AtHand::Aside(slot.clone(), aside));
@@ -181,7 +191,7 @@ impl Inner {
             if slot.refuses(now, units, ways) {
                 return Ok(AtHand::Refused(slot.clone()));
             }
-            if slot.is_gone() || slot.is_closing(until) {
+            if slot.is_gone() || slot.is_closing(now, until) {
                 return Ok(AtHand::Ask);
             }
             if let Some(trouble) = slot.trouble(now) {
@@ -194,10 +204,15 @@ impl Inner {
             if !waits {
                 return Ok(AtHand::Ask);
             }
-            if timeout_at(deadline, answered).await.is_err() {
+            let waiting = slot.wait_for(units);
+            let is_late = timeout_at(deadline, answered).await.is_err();
+            drop(waiting);
+            if is_late {
                 return Err(Failure::Late(self.settings.deadline).into());
             }
         }
+        // Others were quicker, again and again.
+        Ok(AtHand::Ask)
     }
 
     /// Notes that a key was asked about exactly; if it often is, it is leased from now on.
@@ -227,9 +242,27 @@ impl Inner {
         }
     }
 
+    /// Takes units back that were spent of what is at hand, and says how many.
+    pub(crate) async fn take_back(
+        &self,
+        name: &[u8],
+        (units, charged_at): (u64, Timestamp),
+        deadline: Instant,
+    ) -> u64 {
+        let mut back = 0;
+        for slot in self.leases.table.named(name) {
+            // What is being told is not changed meanwhile.
+            if back < units && claimed(&slot, deadline).await {
+                back += slot.take_back(self.leases.now(), units - back, charged_at);
+                slot.let_go();
+            }
+        }
+        back
+    }
+
     /// Does not spend what is leased of this key any more: it was reset, or blocked.
-    pub(crate) fn drop_lease(&self, policy: &Policy, key: Key<'_>) {
-        if let Some(slot) = self.leases.table.find(policy, key) {
+    pub(crate) fn drop_lease(&self, name: &[u8]) {
+        for slot in self.leases.table.named(name) {
             self.leases.table.remove(&slot);
             slot.drop_all();
         }
@@ -287,6 +320,21 @@ impl Inner {
         }
         receipts.retain(|receipt| receipt.permit != 0 || receipt.at != at);
         if receipts.is_empty() { decision } else { decision.with_receipts(receipts) }
+    }
+}
+
+/// Waits for the right to ask.
+async fn claimed(slot: &Slot, deadline: Instant) -> bool {
+    loop {
+        let answered = slot.answered.notified();
+        tokio::pin!(answered);
+        answered.as_mut().enable();
+        if slot.claim() {
+            return true;
+        }
+        if slot.is_gone() || timeout_at(deadline, answered).await.is_err() {
+            return false;
+        }
     }
 }
 

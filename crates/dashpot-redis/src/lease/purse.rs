@@ -30,6 +30,8 @@ pub(crate) struct Content {
 pub(crate) struct Aside {
     number: u16,
     units: u64,
+    /// When what they are of was to end.
+    pub(crate) ends: u64,
 }
 
 impl Aside {
@@ -86,13 +88,13 @@ impl Purse {
         self.change(spent).map(|content| content.left)
     }
 
-    /// Sets units aside, if there are as many.
-    pub(crate) fn set_aside(&self, units: u64) -> Option<Aside> {
+    /// Sets units aside, if there are as many, of what ends then.
+    pub(crate) fn set_aside(&self, units: u64, ends: u64) -> Option<Aside> {
         let set_aside = |content: Content| {
             let left = content.left.checked_sub(units)?;
             Some(Content { left, aside: content.aside + units, ..content })
         };
-        self.change(set_aside).map(|content| Aside { number: content.number, units })
+        self.change(set_aside).map(|content| Aside { number: content.number, units, ends })
     }
 
     /// Whether what was set aside is still in it: it was not emptied since.
@@ -145,6 +147,16 @@ impl Purse {
         });
     }
 
+    /// Puts units in again of which there were so many. Says how many they are: no more than are missing.
+    pub(crate) fn take_back(&self, units: u64, were: u64) -> u64 {
+        let back = Cell::new(0);
+        self.change(|content| {
+            back.set(units.min(were.saturating_sub(content.units())));
+            Some(Content { left: content.left + back.get(), ..content })
+        });
+        back.get()
+    }
+
     /// Leaves so many in it, less those that were spent since there were `before`. Says how many they are with those
     /// that were.
     pub(crate) fn replace(&self, before: u64, units: u64) -> u64 {
@@ -181,7 +193,7 @@ mod tests {
     #[test]
     fn what_is_set_aside_is_nobody_elses_until_it_is_put_back() {
         let purse = with(5);
-        let aside = purse.set_aside(4).unwrap();
+        let aside = purse.set_aside(4, 0).unwrap();
         assert_eq!((purse.content().left, purse.content().aside), (1, 4));
         assert_eq!(purse.spend(2), None);
         purse.put_back(&aside);
@@ -191,10 +203,10 @@ mod tests {
     #[test]
     fn what_was_set_aside_before_it_was_emptied_does_not_come_back() {
         let purse = with(5);
-        let [spent, unspent] = [2, 2].map(|units| purse.set_aside(units).unwrap());
+        let [spent, unspent] = [2, 2].map(|units| purse.set_aside(units, 0).unwrap());
         assert_eq!(purse.empty().units(), 5);
         purse.add(7);
-        let later = purse.set_aside(3).unwrap();
+        let later = purse.set_aside(3, 0).unwrap();
         purse.put_back(&unspent);
         assert_eq!(purse.spend_aside(&spent), 4);
         assert_eq!((purse.content().left, purse.content().aside), (4, 3));
@@ -205,7 +217,7 @@ mod tests {
     #[test]
     fn it_holds_no_more_than_fits() {
         let purse = with(MOST - 1);
-        let aside = purse.set_aside(10).unwrap();
+        let aside = purse.set_aside(10, 0).unwrap();
         purse.add(MOST);
         assert_eq!((purse.content().left, purse.content().aside), (MOST - 10, 10));
         purse.put_back(&aside);
@@ -218,7 +230,7 @@ mod tests {
         let purse = with(10);
         let before = purse.content().units();
         purse.spend(4);
-        let aside = purse.set_aside(1).unwrap();
+        let aside = purse.set_aside(1, 0).unwrap();
         assert_eq!(purse.replace(before, 20), 20);
         assert_eq!((purse.content().left, purse.content().aside), (15, 1));
         purse.put_back(&aside);
@@ -244,7 +256,7 @@ mod tests {
                                 purse.spend(units).map_or(0, |_| units),
                                 Ordering::Relaxed,
                             );
-                        } else if let Some(aside) = purse.set_aside(units) {
+                        } else if let Some(aside) = purse.set_aside(units, 0) {
                             purse.put_back(&aside);
                         }
                     }

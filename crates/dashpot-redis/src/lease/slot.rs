@@ -67,6 +67,8 @@ pub(crate) struct Slot {
     used: AtomicU64,
     /// How much to ask for next.
     size: AtomicU64,
+    /// How much is waited for.
+    waiting: AtomicU64,
     /// Who did not get all that was wanted does not ask again sooner.
     pace: Nanos,
     is_asking: AtomicBool,
@@ -94,8 +96,10 @@ pub(crate) struct Terms {
     /// What its clock showed.
     at: Timestamp,
     recalled: Recalled,
-    /// Not to be asked again before.
+    /// Not to be asked again before, unless somebody waits for units.
     ask_at: Nanos,
+    /// Nor then: there were too few for somebody who waited.
+    refuses_until: Nanos,
     /// When the window closes that the units are of, if that is soon.
     closes: Nanos,
     /// How who asks for a unit is refused that is not at hand, once somebody was.
@@ -109,6 +113,8 @@ struct Refused {
     room_at: u64,
     /// When the key is as good as new.
     new_at: u64,
+    /// What was left when Redis answered.
+    remaining: u64,
 }
 
 /// What is asked of Redis about a slot.
@@ -137,6 +143,8 @@ pub(crate) struct Reply {
     pub(crate) is_known: bool,
     /// Units that were given.
     pub(crate) units: u64,
+    /// Whether that is less than was wanted.
+    pub(crate) is_short: bool,
     /// For how long.
     pub(crate) lasts: Duration,
     /// Whether that is when their window closes.
@@ -172,6 +180,7 @@ impl Slot {
             purse: Purse::default(),
             used: AtomicU64::new(now),
             size: AtomicU64::new(FIRST),
+            waiting: AtomicU64::new(0),
             is_asking: AtomicBool::new(false),
             is_gone: AtomicBool::new(false),
             calls: AtomicU64::new(0),
@@ -183,6 +192,7 @@ impl Slot {
                 at: Timestamp::EPOCH,
                 recalled: Recalled::NOTHING,
                 ask_at: 0,
+                refuses_until: 0,
                 closes: Nanos::MAX,
                 refused: OnceLock::new(),
             }),
@@ -232,17 +242,20 @@ impl Slot {
     pub(crate) fn set_aside(&self, now: Nanos, until: Nanos, units: u64) -> Option<Aside> {
         self.used.store(now, Ordering::Relaxed);
         let until = if self.is_leased() { until } else { now };
-        if until < self.terms().ends { self.purse.set_aside(units) } else { None }
+        let ends = self.terms().ends;
+        if until < ends { self.purse.set_aside(units, ends) } else { None }
     }
 
     /// Whether what was set aside may not be spent any more.
     pub(crate) fn has_ended(&self, now: Nanos, aside: &Aside) -> bool {
-        self.is_leased() && (now >= self.terms().ends || !self.purse.has(aside))
+        // If it was emptied since, they were taken to be spent while they could be.
+        let was_renewed = || now < self.terms().ends && self.purse.has(aside);
+        self.is_leased() && now >= aside.ends && !was_renewed()
     }
 
-    /// Whether a lease would not outlast a decision that is made before then: its window closes.
-    pub(crate) fn is_closing(&self, until: Nanos) -> bool {
-        until >= self.terms().closes
+    /// Whether a lease would not outlast a decision that is made before then: its window closes in between.
+    pub(crate) fn is_closing(&self, now: Nanos, until: Nanos) -> bool {
+        (now.saturating_add(1)..=until).contains(&self.terms().closes)
     }
 
     /// Whether Redis would not give so many, by what it said a moment ago.
@@ -279,14 +292,13 @@ impl Slot {
         if terms.heard == 0 || u128::from(age) >= ways.denial_memory.as_nanos() {
             return false;
         }
-        if now < terms.ask_at {
+        let missing = units.saturating_sub(self.at_hand(terms, now));
+        let (at, refused) = (terms.now(now), self.refused(terms));
+        // What has come back since is left to gather for a while.
+        if now < terms.refuses_until && refused.is_none_or(|refused| missing > refused.remaining) {
             return true;
         }
-        let missing = units.saturating_sub(self.at_hand(terms, now));
-        let at = terms.now(now);
-        if missing == 1
-            && let Some(refused) = self.refused(terms)
-        {
+        if let (1, Some(refused)) = (missing, refused) {
             return at.as_nanos() < refused.room_at;
         }
         missing > 0
@@ -302,7 +314,8 @@ impl Slot {
                 Outcome::Allow => terms.at.as_nanos(),
                 Outcome::Deny => after(status.retry_after()?),
             };
-            Some(Refused { room_at, new_at: after(status.reset_after()) })
+            let (new_at, remaining) = (after(status.reset_after()), status.remaining());
+            Some(Refused { room_at, new_at, remaining })
         })
     }
 
@@ -343,7 +356,7 @@ impl Slot {
     ) -> PolicyStatus<'p> {
         let left = self.at_hand(terms, now);
         let missing = units.saturating_sub(left).max(1);
-        let (at, asks_in) = (terms.now(now), terms.ask_at.saturating_sub(now));
+        let (at, asks_in) = (terms.now(now), terms.refuses_until.saturating_sub(now));
         if let (0, 1, Some(refused)) = (left, units, self.refused(terms)) {
             // Nearly all refusals are like this one.
             let wait = |until: u64| until.saturating_sub(at.as_nanos());
@@ -360,7 +373,8 @@ impl Slot {
         let status = terms.recalled.answer(&question, policy, at, false);
         let standing = Standing {
             limit: status.limit(),
-            remaining: status.remaining().saturating_add(left).min(status.limit()),
+            // Less than was asked for, though some may have come back by now.
+            remaining: status.remaining().saturating_add(left).min(units.saturating_sub(1)),
             reset_after_nanos: nanos(status.reset_after()),
             available_after_nanos: if left > 0 {
                 Some(0)
@@ -379,6 +393,12 @@ impl Slot {
                 None => Retry::After(asks_in),
             },
         )
+    }
+
+    /// Waits for an answer, and for so many units of it.
+    pub(crate) fn wait_for(&self, units: u64) -> Waiting<'_> {
+        self.waiting.fetch_add(units, Ordering::Relaxed);
+        Waiting { slot: self, units }
     }
 
     /// Claims the right to ask: one at a time.
@@ -428,7 +448,8 @@ impl Slot {
         let unspent = if is_live { content.units() } else { content.left };
         let need = if is_live { units.saturating_sub(content.left) } else { units };
         let share = (self.policy.limit() / instances.saturating_mul(2).max(1)).clamp(1, LARGEST);
-        let want = self.size.load(Ordering::Relaxed).min(share.saturating_sub(kept));
+        let size = self.size.load(Ordering::Relaxed).max(self.waiting.load(Ordering::Relaxed));
+        let want = size.min(share.saturating_sub(kept));
         let spent = terms.units.saturating_sub(unspent);
         Request { kept, spent, need, want: want.max(need), asked: now, number: self.number() }
     }
@@ -445,6 +466,23 @@ impl Slot {
         Request { kept: 0, spent, need: 0, want: 0, asked: now, number: self.number() }
     }
 
+    /// Takes units back that were spent here since Redis last answered, having the right to ask: as if they had never
+    /// been spent. Says how many.
+    pub(crate) fn take_back(&self, now: Nanos, units: u64, charged_at: Timestamp) -> u64 {
+        let terms = self.terms();
+        let window = |at| self.policy.window_at(at).map(|window| window.start);
+        if self.is_gone() || now >= terms.ends || window(charged_at) != window(terms.at) {
+            return 0;
+        }
+        self.purse.take_back(units, terms.units)
+    }
+
+    /// Gives the right to ask back.
+    pub(crate) fn let_go(&self) {
+        self.is_asking.store(false, Ordering::Release);
+        self.answered.notify_waiters();
+    }
+
     /// Whether there is anything to tell.
     pub(crate) fn owes(&self) -> bool {
         let units = self.terms().units;
@@ -454,12 +492,11 @@ impl Slot {
 
     /// Takes notice of an answer, and gives the right to ask back.
     pub(crate) fn hear(&self, request: &Request, now: Nanos, reply: Reply) {
-        let Reply { at, recalled, is_known, units, lasts, is_cut } = reply;
+        let Reply { at, recalled, is_known, units, is_short, lasts, is_cut } = reply;
         let before = self.terms();
         // By this machine's clock, from before it was asked; a little less, because clocks differ.
         let lasts = nanos(lasts);
         let ends = request.asked.saturating_add(lasts - lasts / 16);
-        let is_short = units < request.want;
         if !is_short && request.want > 0 && before.heard > 0 {
             self.resize(now.saturating_sub(before.heard));
         }
@@ -472,6 +509,7 @@ impl Slot {
             self.purse.replace(request.kept, units)
         };
         let is_blocked = recalled.is_blocked(at);
+        let ask_at = request.asked.saturating_add(self.pace);
         self.terms.store(Arc::new(Terms {
             units: all,
             ends,
@@ -479,7 +517,9 @@ impl Slot {
             heard: now,
             at,
             recalled,
-            ask_at: if is_short { request.asked.saturating_add(self.pace) } else { 0 },
+            ask_at: if is_short { ask_at } else { 0 },
+            // A wait that was told does not become longer because something else was asked.
+            refuses_until: if is_short && request.need > 0 { ask_at } else { before.refuses_until },
             closes: if is_cut { request.asked.saturating_add(lasts) } else { Nanos::MAX },
             refused: OnceLock::new(),
         }));
@@ -509,8 +549,7 @@ impl Slot {
 
     fn settle(&self, trouble: Option<(Nanos, Failure)>) {
         *self.trouble.lock() = trouble;
-        self.is_asking.store(false, Ordering::Release);
-        self.answered.notify_waiters();
+        self.let_go();
     }
 
     /// Why there was no answer a moment ago.
@@ -520,6 +559,19 @@ impl Slot {
             .as_ref()
             .filter(|(at, _)| now.saturating_sub(*at) < TROUBLE)
             .map(|(_, why)| why.clone())
+    }
+}
+
+/// Somebody who waits for units, until it is dropped.
+#[must_use = "who does not wait is not waited for"]
+pub(crate) struct Waiting<'s> {
+    slot: &'s Slot,
+    units: u64,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.slot.waiting.fetch_sub(self.units, Ordering::Relaxed);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The keys that are asked about often.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,6 +8,7 @@ use dashpot::{Key, Policy};
 use hashbrown::HashTable;
 use parking_lot::RwLock;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
+use smallvec::SmallVec;
 
 use super::slot::Slot;
 
@@ -16,9 +18,14 @@ const PARTS: usize = 64;
 /// How many keys there are at most. Others are asked about exactly.
 const MOST: usize = 100_000;
 
+/// Those that one name in Redis has: definitions of a policy may come and go.
+pub(crate) type Named = SmallVec<[Arc<Slot>; 1]>;
+
 /// The keys that are asked about often, by policy and caller.
 pub(crate) struct Table {
     parts: Box<[RwLock<HashTable<Arc<Slot>>>]>,
+    /// The same by their names in Redis, for those who do not have the very policy at hand.
+    names: RwLock<HashMap<Box<[u8]>, Named>>,
     count: AtomicUsize,
     secrets: RapidSecrets,
 }
@@ -32,6 +39,7 @@ impl Default for Table {
     fn default() -> Self {
         Self {
             parts: (0..PARTS).map(|_| RwLock::default()).collect(),
+            names: RwLock::default(),
             count: AtomicUsize::new(0),
             secrets: RapidSecrets::seed(fastrand::u64(..)),
         }
@@ -77,6 +85,14 @@ impl Table {
         self.with(self.hash(policy, key), policy, key, Arc::clone)
     }
 
+    /// All slots of a name in Redis.
+    pub(crate) fn named(&self, name: &[u8]) -> Named {
+        if self.is_empty() {
+            return Named::new();
+        }
+        self.names.read().get(name).cloned().unwrap_or_default()
+    }
+
     /// Makes a slot for a key, unless there is one, or there are too many.
     pub(crate) fn make(
         &self,
@@ -94,6 +110,7 @@ impl Table {
         }
         let slot = Arc::new(slot());
         part.insert_unique(hash, slot.clone(), |slot| self.hash(&slot.policy, Key::new(&slot.key)));
+        self.names.write().entry(slot.name.as_slice().into()).or_default().push(slot.clone());
         self.count.fetch_add(1, Ordering::Relaxed);
         Some(slot)
     }
@@ -104,6 +121,13 @@ impl Table {
         let Some(part) = self.part(hash) else { return };
         if let Ok(found) = part.write().find_entry(hash, |one| Arc::ptr_eq(one, slot)) {
             found.remove();
+            let mut names = self.names.write();
+            if let Some(named) = names.get_mut(slot.name.as_slice()) {
+                named.retain(|one| !Arc::ptr_eq(one, slot));
+                if named.is_empty() {
+                    names.remove(slot.name.as_slice());
+                }
+            }
             self.count.fetch_sub(1, Ordering::Relaxed);
         }
     }

@@ -38,7 +38,7 @@ impl Slot {
             _ => {
                 terms.units() > 0
                     && now.saturating_add(half) >= terms.ends()
-                    && !self.is_closing(now + half)
+                    && !self.is_closing(now, now + half)
             }
         };
         if is_due { Need::Renewal } else { Need::Nothing }

@@ -5,7 +5,7 @@ use dashpot_testkit::RedisServer;
 
 use super::bound::within_bound;
 use super::callers::{Callers, together};
-use super::common::{LEASABLE, LONG, SHORT, drain, heat, instances, left, policy, sleep, takes};
+use super::common::{LONG, SHORT, drain, each, heat, instances, left, policy, sleep, takes};
 
 fn of(algorithm: Algorithm, count: u64, window: Window, consistency: Consistency) -> Policy {
     policy("same", algorithm, Quota::new(count, window), consistency)
@@ -14,7 +14,7 @@ fn of(algorithm: Algorithm, count: u64, window: Window, consistency: Consistency
 /// One instance has the old rules and another the new ones: never more than the larger of both grants.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_counts_at_once_grant_no_more_than_the_larger() {
-    for algorithm in LEASABLE {
+    each(async |algorithm| {
         let server = RedisServer::start();
         let stores = instances::<4>(&server, SHORT).await;
         let [small, large] =
@@ -30,13 +30,14 @@ async fn two_counts_at_once_grant_no_more_than_the_larger() {
         eprintln!("{algorithm:?}: {} and {}", passed[0].len(), passed[1].len());
         within_bound(&large, &passed.concat(), 0);
         within_bound(&small, &passed[0], 0);
-    }
+    })
+    .await;
 }
 
 /// One instance changes its mind again and again while it is asked.
 #[tokio::test(flavor = "multi_thread")]
 async fn counts_that_go_up_and_down_grant_no_more_than_the_largest() {
-    for algorithm in LEASABLE {
+    each(async |algorithm| {
         let server = RedisServer::start();
         let [one, two] = instances(&server, LONG).await;
         let counts = [1000, 400, 2000, 30, 1500];
@@ -57,13 +58,14 @@ async fn counts_that_go_up_and_down_grant_no_more_than_the_largest() {
         taken += drain(&one, largest, "hot", 2000).await;
         assert_eq!(taken, 2000, "{largest}");
         assert_eq!(drain(&two, &policies[0], "hot", 9).await, 0, "{largest}");
-    }
+    })
+    .await;
 }
 
 /// What was leased under the larger count is not spent beyond the smaller one by those who hold it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_smaller_count_is_obeyed_by_who_holds_units_of_a_larger() {
-    for algorithm in LEASABLE {
+    each(async |algorithm| {
         let server = RedisServer::start();
         let [store] = instances(&server, LONG).await;
         let [small, large] =
@@ -71,13 +73,14 @@ async fn a_smaller_count_is_obeyed_by_who_holds_units_of_a_larger() {
         let taken = heat(&store, &large, "hot").await;
         let more = drain(&store, &small, "hot", 1000).await;
         assert!(more <= 40_u64.saturating_sub(taken), "{small}: {taken} and {more}");
-    }
+    })
+    .await;
 }
 
 /// Rules that say `exact` here and `leased` or `approximate` there share what was counted.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_consistency_here_and_another_there_grant_no_more_than_one() {
-    for algorithm in LEASABLE {
+    each(async |algorithm| {
         let server = RedisServer::start();
         let stores = instances::<2>(&server, SHORT).await;
         let [exact, leased] = [Consistency::Exact, Consistency::Leased]
@@ -91,5 +94,6 @@ async fn one_consistency_here_and_another_there_grant_no_more_than_one() {
         let passed = [together(&of_exact.await), together(&of_leased.await)];
         eprintln!("{algorithm:?}: {} and {}", passed[0].len(), passed[1].len());
         within_bound(&leased, &passed.concat(), 0);
-    }
+    })
+    .await;
 }

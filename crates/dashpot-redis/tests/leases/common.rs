@@ -14,6 +14,12 @@ pub(crate) const LEASABLE: [Algorithm; 4] = [
     Algorithm::SlidingWindow,
 ];
 
+/// The same with each of those, all at once.
+pub(crate) async fn each(test: impl AsyncFn(Algorithm)) {
+    let [one, two, three, four] = LEASABLE;
+    tokio::join!(test(one), test(two), test(three), test(four));
+}
+
 /// Where time is not what is tested.
 pub(crate) const PATIENT: Duration = Duration::from_secs(5);
 

@@ -5,7 +5,7 @@ use dashpot_testkit::RedisServer;
 
 use super::bound::within_bound;
 use super::callers::{Callers, together};
-use super::common::{LEASABLE, SHORT, instances, leased, questions, sleep, weekly};
+use super::common::{SHORT, each, instances, leased, questions, sleep, weekly};
 
 const RATE: u64 = 2000;
 
@@ -54,7 +54,7 @@ async fn a_sliding_window_is_never_overdrawn() {
 /// What is out when a lease ends is lost, and nothing is lost while everybody lives and gives back.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_what_does_not_come_back_nobody_gets_more_than_there_is() {
-    for algorithm in LEASABLE {
+    each(async |algorithm| {
         let server = RedisServer::start();
         let stores = instances::<3>(&server, SHORT).await;
         let policy = weekly(algorithm, RATE);
@@ -65,5 +65,6 @@ async fn of_what_does_not_come_back_nobody_gets_more_than_there_is() {
         assert!(passed <= RATE, "{policy}: {passed}");
         assert!(passed >= RATE / 2, "{policy}: only {passed}");
         assert!(server.keys_without_ttl().is_empty(), "{:?}", server.keys_without_ttl());
-    }
+    })
+    .await;
 }

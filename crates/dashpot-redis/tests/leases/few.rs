@@ -7,8 +7,8 @@ use dashpot_redis::RedisStore;
 use dashpot_testkit::RedisServer;
 
 use super::common::{
-    LEASABLE, LONG, heat, instance, instances, leased, left, millis, policy, questions, sleep,
-    takes, until, weekly,
+    LEASABLE, LONG, each, heat, instance, instances, leased, left, millis, policy, questions,
+    sleep, takes, until, weekly,
 };
 
 /// Asks for one unit after another for so long, about so many a second.
@@ -27,7 +27,7 @@ async fn steady(stores: &[RedisStore], policy: &Policy, rate: u32, time: Duratio
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_there_is_enough_of_is_asked_for_in_batches() {
-    for algorithm in LEASABLE {
+    each(async |algorithm| {
         let server = RedisServer::start();
         let stores = instances::<2>(&server, Duration::from_secs(2)).await;
         let policy = leased(algorithm, 500_000, Window::HOUR);
@@ -35,13 +35,14 @@ async fn what_there_is_enough_of_is_asked_for_in_batches() {
         let checks = steady(&stores, &policy, 2000, millis(1500)).await;
         let asked = questions(&server) - before;
         assert!(asked * 8 < checks, "{policy}: {asked} questions for {checks} checks");
-    }
+    })
+    .await;
 }
 
 /// A lease ends with its window; the next one is leased just as well.
 async fn goes_on_with_the_next_window(algorithm: Algorithm) {
     let server = RedisServer::start();
-    let stores = [instance(&server, Duration::from_secs(2)).await];
+    let stores = [instance(&server, LONG).await];
     let policy = leased(algorithm, 100_000, Window::SECOND);
     // That is more than two windows.
     let before = questions(&server);

@@ -75,7 +75,7 @@ async fn until_denied(store: &RedisStore, policy: &Policy) -> Duration {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_block_is_obeyed_at_once_by_who_set_it_and_soon_by_others() {
     let server = RedisServer::start();
-    let lease = Duration::from_secs(2);
+    let lease = Duration::from_secs(4);
     let [one, two] = instances(&server, lease).await;
     for algorithm in LEASABLE {
         let policy = weekly(algorithm, 1_000_000);

@@ -9,13 +9,14 @@ use dashpot_testkit::RedisServer;
 use super::bound::{now, within_bound};
 use super::callers::{Callers, together};
 use super::common::{
-    LEASABLE, SHORT, drain, heat, instances, leased, leasing, millis, sleep, started, weekly,
+    LEASABLE, LONG, SHORT, drain, each, heat, instances, leased, leasing, millis, sleep, started,
+    weekly,
 };
 
 /// One that does not wait for long.
 async fn hasty(server: &RedisServer, lease: Duration) -> RedisStore {
     let store = leasing(RedisStore::builder(server.url()), lease);
-    started(store.deadline(millis(50)).connect_timeout(millis(250))).await
+    started(store.connect_timeout(millis(250))).await
 }
 
 /// Asks until there is no answer any more, and says how many passed and when that was.
@@ -41,9 +42,9 @@ async fn until_answered(store: &RedisStore, policy: &Policy) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_out_is_spent_while_redis_is_dead_and_then_there_is_an_error() {
-    for algorithm in LEASABLE {
+    each(async |algorithm| {
         let server = RedisServer::start();
-        let store = hasty(&server, Duration::from_secs(2)).await;
+        let store = hasty(&server, Duration::from_secs(4)).await;
         let policy = weekly(algorithm, 1000);
         let before = heat(&store, &policy, "hot").await;
         server.kill();
@@ -56,30 +57,32 @@ async fn what_is_out_is_spent_while_redis_is_dead_and_then_there_is_an_error() {
         // It begins anew, and nothing that was out before is given to what does not know of it.
         let taken = drain(&store, &policy, "hot", 1001).await;
         assert_eq!(taken, 1000, "{policy}");
-    }
+    })
+    .await;
 }
 
 /// Who has units left must not spend them once their lease has ended, though nobody tells.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_out_is_worth_nothing_after_the_lease() {
-    for algorithm in LEASABLE {
+    each(async |algorithm| {
         let server = RedisServer::start();
-        let store = hasty(&server, SHORT).await;
+        let store = hasty(&server, 4 * SHORT).await;
         let policy = weekly(algorithm, 100_000);
         heat(&store, &policy, "hot").await;
         server.hang();
-        sleep(450).await;
+        tokio::time::sleep(4 * SHORT).await;
         let answer = store.decide(&[Check::new(&policy, "hot")]).await;
         assert!(answer.is_err(), "{policy}: {answer:?}");
         server.resume();
         until_answered(&store, &policy).await;
-    }
+    })
+    .await;
 }
 
 /// Redis stands still again and again under load: never too much, and it goes on afterwards.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stands_still_gives_nothing_away() {
-    for algorithm in LEASABLE {
+    each(async |algorithm| {
         let server = RedisServer::start();
         let stores = [hasty(&server, SHORT).await, hasty(&server, SHORT).await];
         let policy = leased(algorithm, 1000, Window::SECOND);
@@ -99,13 +102,14 @@ async fn a_server_that_stands_still_gives_nothing_away() {
         assert!(said.iter().any(|said| !said.failed.is_empty()), "{policy}: nobody noticed");
         let late = resumed.after(Duration::from_secs(1));
         assert!(said.iter().all(|said| said.failed.iter().all(|at| *at < late)), "{policy}");
-    }
+    })
+    .await;
 }
 
 /// Of what does not come back, nothing is granted twice, however often the server stands still.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_asked_for_while_nobody_answered_is_not_granted_twice() {
-    for algorithm in LEASABLE {
+    each(async |algorithm| {
         let server = RedisServer::start();
         let stores = [hasty(&server, SHORT).await, hasty(&server, SHORT).await];
         let policy = weekly(algorithm, 5000);
@@ -120,14 +124,15 @@ async fn what_was_asked_for_while_nobody_answered_is_not_granted_twice() {
         let passed = together(&callers.stop::<2>().await).len();
         eprintln!("{policy}: {passed}");
         assert!(passed <= 5000, "{policy}: {passed}");
-    }
+    })
+    .await;
 }
 
 /// Scripts that are forgotten are told again.
 #[tokio::test(flavor = "multi_thread")]
 async fn scripts_that_are_forgotten_cost_nobody_anything() {
     let server = RedisServer::start();
-    let stores = instances::<2>(&server, SHORT).await;
+    let stores = instances::<2>(&server, LONG).await;
     let policy = weekly(LEASABLE[0], 3000);
     let callers = Callers::start(&stores, &policy, "hot");
     for _ in 0..30 {

@@ -57,10 +57,12 @@ async fn one_denies(scarce: Consistency) {
         }
         store.release().await;
         let expected = if scarce == Consistency::Leased { 60 - heated } else { 60 };
-        assert_eq!(passed, expected, "{algorithm} when {scarce} is scarce");
+        // What is counted here may not have been told when Redis is asked about the others.
+        let most = expected + u64::from(scarce == Consistency::Approximate);
+        assert!((expected..=most).contains(&passed), "{algorithm}, scarce {scarce}: {passed}");
         for (policy, consistency) in all.iter().zip(Consistency::ALL) {
             let before = if consistency == Consistency::Leased { heated } else { 0 };
-            let expected = count(consistency) - before - passed;
+            let expected = (count(consistency) - before).saturating_sub(passed);
             assert_eq!(left(&store, policy, "hot").await, expected, "{policy}, scarce {scarce}");
         }
     }

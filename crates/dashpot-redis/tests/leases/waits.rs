@@ -6,7 +6,7 @@ use dashpot::{Check, Policy, Store, Window};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::RedisServer;
 
-use super::common::{LEASABLE, instances, leased};
+use super::common::{LONG, each, instances, leased};
 
 /// Asks until it is refused, and says how long to wait.
 async fn refused(store: &RedisStore, policy: &Policy, cost: u64) -> Duration {
@@ -34,21 +34,23 @@ async fn waiting_is_enough(store: &RedisStore, policy: &Policy, costs: &[u64]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_alone_passes_after_the_wait() {
-    for algorithm in LEASABLE {
+    each(async |algorithm| {
         let server = RedisServer::start();
-        let [store] = instances(&server, Duration::from_secs(4)).await;
+        let [store] = instances(&server, LONG).await;
         let policy = leased(algorithm, 400, Window::SECOND);
         waiting_is_enough(&store, &policy, &[1, 1, 10, 1, 25]).await;
-    }
+    })
+    .await;
 }
 
 /// Another instance is there, and is never asked.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_has_the_key_to_itself_passes_after_the_wait_whoever_else_there_is() {
-    for algorithm in LEASABLE {
+    each(async |algorithm| {
         let server = RedisServer::start();
-        let [one, _two] = instances(&server, Duration::from_secs(4)).await;
+        let [one, _two] = instances(&server, LONG).await;
         let policy = leased(algorithm, 400, Window::SECOND);
-        waiting_is_enough(&one, &policy, &[1, 5].repeat(20)).await;
-    }
+        waiting_is_enough(&one, &policy, &[1, 5].repeat(6)).await;
+    })
+    .await;
 }

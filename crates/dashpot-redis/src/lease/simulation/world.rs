@@ -431,7 +431,7 @@ impl World {
         let own = &mut self.nodes[node];
         own.outstanding = None;
         let reply = if is_leased {
-            read_lease(&own.slot, lease, value).unwrap().unwrap()
+            read_lease(&own.slot, request, lease, value).unwrap().unwrap()
         } else {
             let answer = Answer::read(value, &[&own.slot.question(0)]).unwrap();
             read_look(&own.slot, &ways, answer).unwrap()
