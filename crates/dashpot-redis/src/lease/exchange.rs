@@ -137,8 +137,10 @@ pub(super) fn lease_call(
 fn offers(request: &Request, policy: &Policy) -> Vec<u64> {
     let most = request.want.min(policy.limit());
     let least = request.need.max(1);
-    let halves = (0..OFFERS).map(|times| most >> times);
-    let mut offers: Vec<u64> = halves.take_while(|&units| units > least).collect();
+    // As many times less each time that the last is not far from the least.
+    let step = (most / least).checked_ilog2().unwrap_or(0) / OFFERS + 1;
+    let smaller = (0..OFFERS).map(|times| most >> (times * step));
+    let mut offers: Vec<u64> = smaller.take_while(|&units| units > least).collect();
     if request.want > 0 && least <= policy.limit() {
         offers.push(least);
     }

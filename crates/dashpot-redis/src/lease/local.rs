@@ -114,6 +114,13 @@ impl Inner {
         self: &Arc<Self>,
         checks: &[Check<'p, '_>],
     ) -> Result<Decision<'p>, StoreError> {
+        if !checks.iter().any(|check| self.leases.table.find(check.policy, check.key).is_some()) {
+            let decided = self.decide_exactly(checks).await?;
+            if decided.is_allowed() {
+                self.note_demands(checks);
+            }
+            return Ok(decided);
+        }
         let questions = Questions::new(&self.settings.prefix, checks)?;
         if questions.all.iter().any(Question::is_never) {
             return self.decide_exactly(checks).await;
@@ -146,8 +153,7 @@ impl Inner {
         }
         if allowed {
             hand.spend(self, now);
-            let asked = rest.iter().filter(|check| check.cost != Cost::PEEK);
-            asked.for_each(|check| self.note_demand(check.policy, check.key, now));
+            self.note_demands(&rest);
         } else {
             hand.put_back();
         }
@@ -213,6 +219,13 @@ impl Inner {
         }
         // Others were quicker, again and again.
         Ok(AtHand::Ask)
+    }
+
+    /// Notes that Redis was asked for units, and gave them.
+    fn note_demands(self: &Arc<Self>, checks: &[Check<'_, '_>]) {
+        let now = self.leases.now();
+        let asked = checks.iter().filter(|check| check.cost != Cost::PEEK);
+        asked.for_each(|check| self.note_demand(check.policy, check.key, now));
     }
 
     /// Notes that a key was asked about exactly; if it often is, it is leased from now on.

@@ -100,6 +100,8 @@ pub(crate) struct Terms {
     ask_at: Nanos,
     /// Nor then: there were too few for somebody who waited.
     refuses_until: Nanos,
+    /// What is left is left for others, if it is less.
+    floor: u64,
     /// When the window closes that the units are of, if that is soon.
     closes: Nanos,
     /// How who asks for a unit is refused that is not at hand, once somebody was.
@@ -132,6 +134,8 @@ pub(crate) struct Request {
     pub(crate) asked: Nanos,
     /// The how manieth call it is.
     pub(crate) number: u64,
+    /// How many instances there are.
+    pub(crate) instances: u64,
 }
 
 /// What Redis answers.
@@ -193,6 +197,7 @@ impl Slot {
                 recalled: Recalled::NOTHING,
                 ask_at: 0,
                 refuses_until: 0,
+                floor: 0,
                 closes: Nanos::MAX,
                 refused: OnceLock::new(),
             }),
@@ -294,8 +299,9 @@ impl Slot {
         }
         let missing = units.saturating_sub(self.at_hand(terms, now));
         let (at, refused) = (terms.now(now), self.refused(terms));
-        // What has come back since is left to gather for a while.
-        if now < terms.refuses_until && refused.is_none_or(|refused| missing > refused.remaining) {
+        // There was hardly anything left, and what has come back since is let gather for a while.
+        let was_left = refused.map_or(0, |refused| refused.remaining);
+        if now < terms.refuses_until && was_left < missing.max(terms.floor) {
             return true;
         }
         if let (1, Some(refused)) = (missing, refused) {
@@ -451,7 +457,8 @@ impl Slot {
         let size = self.size.load(Ordering::Relaxed).max(self.waiting.load(Ordering::Relaxed));
         let want = size.min(share.saturating_sub(kept));
         let spent = terms.units.saturating_sub(unspent);
-        Request { kept, spent, need, want: want.max(need), asked: now, number: self.number() }
+        let (want, number) = (want.max(need), self.number());
+        Request { kept, spent, need, want, asked: now, number, instances }
     }
 
     fn number(&self) -> u64 {
@@ -463,7 +470,8 @@ impl Slot {
         let units = self.terms().units;
         let content = self.purse.empty();
         let spent = units.saturating_sub(content.left);
-        Request { kept: 0, spent, need: 0, want: 0, asked: now, number: self.number() }
+        let (number, instances) = (self.number(), 1);
+        Request { kept: 0, spent, need: 0, want: 0, asked: now, number, instances }
     }
 
     /// Takes units back that were spent here since Redis last answered, having the right to ask: as if they had never
@@ -510,6 +518,7 @@ impl Slot {
         };
         let is_blocked = recalled.is_blocked(at);
         let ask_at = request.asked.saturating_add(self.pace);
+        let is_alone = request.instances <= 1;
         self.terms.store(Arc::new(Terms {
             units: all,
             ends,
@@ -520,6 +529,7 @@ impl Slot {
             ask_at: if is_short { ask_at } else { 0 },
             // A wait that was told does not become longer because something else was asked.
             refuses_until: if is_short && request.need > 0 { ask_at } else { before.refuses_until },
+            floor: if is_alone { 0 } else { request.instances.max(self.policy.limit() / 64) },
             closes: if is_cut { request.asked.saturating_add(lasts) } else { Nanos::MAX },
             refused: OnceLock::new(),
         }));
