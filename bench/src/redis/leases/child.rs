@@ -8,7 +8,7 @@ use dashpot::{Check, Consistency, MemoryStore, Policy, Quota, Store};
 use dashpot_redis::RedisStore;
 use hdrhistogram::Histogram;
 
-use super::WATCHED;
+use super::{WATCHED, WINDOWS};
 use crate::machine;
 
 /// Tasks that ask at the same time.
@@ -32,28 +32,34 @@ struct Work<S> {
     picks: Vec<u32>,
     /// How often each of the hottest was granted.
     granted: [AtomicU64; WATCHED],
+    /// How often the hottest was granted in each second, by the store's clock.
+    by_second: [AtomicU64; WINDOWS],
     ends: Instant,
 }
 
 /// Says how many checks there were, in how many seconds, in how many nanoseconds of a processor, p50 and p99 in
-/// microseconds, and how often each of the
-/// watched keys was granted.
+/// microseconds, how often each of the watched keys was granted, and the hottest in each second.
 pub(crate) fn child(args: &[&str]) -> Vec<f64> {
-    let [mode, url, numbers @ ..] = args else { panic!("a mode, a URL and numbers") };
+    let [mode, url, algorithm, numbers @ ..] = args else { panic!("what to do, and numbers") };
     let number = |at: usize| numbers[at].parse::<u64>().expect("a number");
     let (keys, rate, process) = (number(0), number(1), number(2));
     let (begin, lasts) = (Duration::from_millis(number(3)), Duration::from_millis(number(4)));
     let consistency = mode.parse().unwrap_or(Consistency::Exact);
     let quota = Quota::per_second(rate);
-    let policy = Policy::builder("hot", quota).consistency(consistency).build();
-    let policy = policy.expect("a right policy");
+    let policy = Policy::builder("hot", quota)
+        .algorithm(algorithm.parse().expect("an algorithm"))
+        .consistency(consistency)
+        .build()
+        .expect("a right policy");
     let named = (0..keys).map(|key| format!("user-{key:08}")).collect();
     let picks = picks(keys, process);
     // One thread each: four processes have more than enough to do on the cores of a usual machine.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {
-        let (granted, ends) = (std::array::from_fn(|_| AtomicU64::new(0)), Instant::now());
-        let work = Work { store: (), policy, keys: named, picks, granted, ends };
+        let granted = std::array::from_fn(|_| AtomicU64::new(0));
+        let by_second = std::array::from_fn(|_| AtomicU64::new(0));
+        let ends = Instant::now();
+        let work = Work { store: (), policy, keys: named, picks, granted, by_second, ends };
         if *mode == "memory" {
             return ask(work, MemoryStore::new(), begin, lasts).await;
         }
@@ -75,8 +81,9 @@ async fn ask<S: Store + Send + Sync + 'static>(
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
     tokio::time::sleep(begin.saturating_sub(now)).await;
     let (start, before) = (Instant::now(), machine::on_cpu());
-    let Work { policy, keys, picks, granted, .. } = work;
-    let work = Arc::new(Work { store, policy, keys, picks, granted, ends: start + lasts });
+    let Work { policy, keys, picks, granted, by_second, .. } = work;
+    let ends = start + lasts;
+    let work = Arc::new(Work { store, policy, keys, picks, granted, by_second, ends });
     let tasks: Vec<_> = (0..TASKS).map(|task| tokio::spawn(task_of(work.clone(), task))).collect();
     let mut checks = 0;
     let mut times = Histogram::<u64>::new(3).expect("a histogram");
@@ -87,7 +94,8 @@ async fn ask<S: Store + Send + Sync + 'static>(
     }
     let (seconds, on_cpu) = (start.elapsed().as_secs_f64(), machine::on_cpu() - before);
     let quantile = |part: f64| times.value_at_quantile(part) as f64 / 1000.0;
-    let granted = work.granted.iter().map(|count| count.load(Ordering::Relaxed) as f64);
+    let granted = work.granted.iter().chain(&work.by_second);
+    let granted = granted.map(|count| count.load(Ordering::Relaxed) as f64);
     let figures = [checks as f64, seconds, on_cpu, quantile(0.5), quantile(0.99)];
     figures.into_iter().chain(granted).collect()
 }
@@ -110,6 +118,10 @@ async fn task_of<S: Store>(work: Arc<Work<S>>, task: usize) -> (u64, Histogram<u
                 && let Some(count) = work.granted.get(pick)
             {
                 count.fetch_add(1, Ordering::Relaxed);
+                if pick == 0 {
+                    let second = decided.at().as_nanos() / 1_000_000_000;
+                    work.by_second[second as usize % WINDOWS].fetch_add(1, Ordering::Relaxed);
+                }
             }
             checks += 1;
         }

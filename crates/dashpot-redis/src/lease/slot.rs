@@ -26,7 +26,7 @@ pub(crate) type Nanos = u64;
 const MILLI: Nanos = 1_000_000;
 
 /// Who did not get all that was wanted asks again neither sooner nor later than that.
-const PACE: [Nanos; 2] = [MILLI, 10 * MILLI];
+const PACE: [Nanos; 2] = [MILLI, 20 * MILLI];
 
 /// While Redis does not answer, nobody asks more often.
 const TROUBLE: Nanos = 10 * MILLI;
@@ -100,7 +100,7 @@ pub(crate) struct Terms {
     ask_at: Nanos,
     /// Nor then: there were too few for somebody who waited.
     refuses_until: Nanos,
-    /// What is left is left for others, if it is less.
+    /// If less than that is left, nobody asks for single units.
     floor: u64,
     /// When the window closes that the units are of, if that is soon.
     closes: Nanos,
@@ -301,7 +301,8 @@ impl Slot {
         let (at, refused) = (terms.now(now), self.refused(terms));
         // There was hardly anything left, and what has come back since is let gather for a while.
         let was_left = refused.map_or(0, |refused| refused.remaining);
-        if now < terms.refuses_until && was_left < missing.max(terms.floor) {
+        let floor = if units == 1 { terms.floor } else { 0 };
+        if now < terms.refuses_until && was_left < missing.max(floor) {
             return true;
         }
         if let (1, Some(refused)) = (missing, refused) {
@@ -444,6 +445,7 @@ impl Slot {
     /// What to ask now, having the right to: for more, of which somebody waits for so many. There are so many
     /// instances.
     pub(crate) fn request(&self, now: Nanos, units: u64, instances: u64) -> Request {
+        let instances = instances.max(1);
         let terms = self.terms();
         let is_live = now < terms.ends;
         // What cannot be spent any more is not kept, so nobody may spend it from here on.
@@ -518,7 +520,6 @@ impl Slot {
         };
         let is_blocked = recalled.is_blocked(at);
         let ask_at = request.asked.saturating_add(self.pace);
-        let is_alone = request.instances <= 1;
         self.terms.store(Arc::new(Terms {
             units: all,
             ends,
@@ -529,7 +530,7 @@ impl Slot {
             ask_at: if is_short { ask_at } else { 0 },
             // A wait that was told does not become longer because something else was asked.
             refuses_until: if is_short && request.need > 0 { ask_at } else { before.refuses_until },
-            floor: if is_alone { 0 } else { request.instances.max(self.policy.limit() / 64) },
+            floor: (request.instances - 1).max(self.policy.limit() / 64),
             closes: if is_cut { request.asked.saturating_add(lasts) } else { Nanos::MAX },
             refused: OnceLock::new(),
         }));

@@ -15,6 +15,9 @@ local function split(raw)
   return tonumber(sub(raw, 2, 17)), sub(raw, 19)
 end
 
+-- A state that was not plain, and how it stands: it may be asked about again.
+local known = {}
+
 local function bucket(i, at)
   local key, rate, micros = KEYS[i], ARGV[at], tonumber(ARGV[at + 1])
   local raw = call('GET', key)
@@ -28,7 +31,9 @@ local function bucket(i, at)
   end
   if state and state ~= '' then
     tat = tonumber(sub(state, 1, 16))
-    if sub(state, 17) ~= rate then
+    if raw == known[1] then
+      tat, grains, leases, lasting = known[2], known[3], known[4], known[5]
+    elseif sub(state, 17) ~= rate then
       local beyond, own, text = string.match(state, ' (%d+) ([^|]*)(.*)$')
       grains = tonumber(beyond)
       local new = sub(rate, 4)
@@ -60,6 +65,8 @@ local function bucket(i, at)
           kept = sub(raw, 1, 18) .. kept
         end
         call('SET', key, kept, 'PXAT', format('%.0f', math.ceil(ends / 1000)))
+      else
+        known = {raw, tat, grains, leases, lasting}
       end
     end
     if tat < now then

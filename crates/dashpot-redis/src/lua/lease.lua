@@ -8,7 +8,7 @@
 --           5  units that it keeps of those it has, and for b how long they take: 6 micros, 7 grains
 --           8  units that it has spent since it last heard an answer, and how long they take: 9 micros, 10 grains.
 --              What else it was given comes back: it did not need it, or never heard that it was given
---           11 how many offers follow from 13 on, the largest first; the first that passes is taken:
+--           11 how many offers follow from 13 on, the largest first, of which the largest that passes is taken:
 --              units, and what decide.lua is told about them
 -- reply     {seconds, microseconds, what came of it, state of the key, for how many microseconds,
 --             whether it was known to hold what it says, units}
@@ -144,19 +144,41 @@ elseif not is_known then
   kept = 0
 end
 
-local units, at = 0, 13
-for offer = 1, offers do
+-- Whether an offer passes; if it does, what it would write is at hand.
+local function is_good(offer)
+  local at = 13 + (offer - 1) * size
   passes = true
   if letter == 'b' then
     bucket(1, at + 2)
   else
     other(1, letter, at + 2)
   end
-  if passes then
-    units = tonumber(ARGV[at])
-    break
+  return passes
+end
+
+-- The largest that passes, found by halves: mostly it is the first, or there is none.
+local function best()
+  if offers == 0 or is_good(1) then
+    return offers > 0 and 1
+  elseif offers == 1 or not is_good(offers) then
+    return false
   end
-  at = at + size
+  local low, high = 1, offers
+  while high - low > 1 do
+    local middle = math.floor((low + high) / 2)
+    if is_good(middle) then
+      high = middle
+    else
+      low = middle
+    end
+  end
+  return is_good(high) and high
+end
+
+local units, at, offer = 0, 13, best()
+if offer then
+  at = 13 + (offer - 1) * size
+  units = tonumber(ARGV[at])
 end
 
 if units > 0 then

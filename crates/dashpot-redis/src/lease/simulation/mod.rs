@@ -135,11 +135,11 @@ const SAFEGUARDS: [(&str, &str, u64); 4] = [
     // A lease that ends restores capacity, never units: the dead may have spent them.
     ("hold(ended[5])\n", "hold(ended[5])\n      tat = tat - ended[3]\n", 29),
     // While units are out, the bucket holds as many less.
-    ("    hold(now)\n    return", "    return", 18),
+    ("    hold(now)\n    return", "    return", 116),
     // A lease ends with the window it is of.
     ("window_end(state) - now)", "ARGV[2])", 60),
     // A call that comes late is not heard.
-    ("lease[6] >= number", "false", 318),
+    ("lease[6] >= number", "false", 196),
 ];
 
 #[test]
@@ -167,7 +167,7 @@ fn hasty(seed: u64) -> Scene {
 
 #[test]
 fn a_lease_that_is_counted_from_the_answer_is_noticed() {
-    let seed = 118;
+    let seed = 626;
     assert_eq!(played(seed, hasty(seed), as_shipped).wrong, None);
     let mistaken = Scene { counts_from_the_answer: true, ..hasty(seed) };
     assert!(played(seed, mistaken, as_shipped).wrong.is_some());
