@@ -150,8 +150,8 @@ impl RedisStoreBuilder {
     }
 
     /// How long a lease lasts under policies that are [leased](dashpot::Consistency::Leased), unless it is renewed:
-    /// two seconds unless told otherwise, and 100 ms to a minute. What an instance that died had leased comes back after
-    /// that.
+    /// two seconds unless told otherwise, 100 ms to a minute, and at least eight deadlines. What an instance that died had
+    /// leased comes back after that.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.settings.lease = lease.clamp(Duration::from_millis(100), Duration::from_secs(60));
         self

@@ -1,7 +1,5 @@
 //! One limit for several processes: real ones, started from this very program.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -10,64 +8,13 @@ use dashpot_redis::RedisStore;
 use dashpot_testkit::{RedisServer, limit};
 
 use crate::support::calm::calmly;
+use crate::support::instance::{Instance, URL};
 
-const URL: &str = "DASHPOT_TEST_URL";
+/// What the others start.
+const INSTANCE: &str = "processes::an_instance";
 const LEASE: Duration = Duration::from_secs(2);
 const LIMIT: u64 = 1000;
 const PERMITS: u64 = 8;
-
-/// Another process with a store of its own, which does as it is told line by line.
-struct Instance {
-    process: Child,
-    orders: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Instance {
-    fn start(server: &RedisServer) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--ignored", "--exact", "--nocapture", "processes::an_instance"]);
-        command.env(URL, server.url()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        let (orders, answers) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
-        let mut instance = Self { process, orders, answers: BufReader::new(answers) };
-        assert_eq!(instance.answer(), 0, "it is ready");
-        instance
-    }
-
-    fn order(&mut self, order: &str) {
-        writeln!(self.orders, "{order}").unwrap();
-    }
-
-    fn answer(&mut self) -> u64 {
-        loop {
-            let mut line = String::new();
-            assert_ne!(self.answers.read_line(&mut line).unwrap(), 0, "it has ended");
-            // What the test harness writes may be on the same line.
-            if let Some((_, answer)) = line.split_once("answer: ") {
-                return answer.trim().parse().unwrap();
-            }
-        }
-    }
-
-    fn ask(&mut self, order: &str) -> u64 {
-        self.order(order);
-        self.answer()
-    }
-
-    /// Ends it as a crash would.
-    fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Instance {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 #[test]
 #[ignore = "only what the others start"]
@@ -135,7 +82,7 @@ async fn take_all(store: &RedisStore, algorithm: Algorithm) -> u64 {
 #[test]
 fn four_processes_share_one_limit_to_the_unit() {
     let server = RedisServer::start();
-    let mut four = [(); 4].map(|()| Instance::start(&server));
+    let mut four = [(); 4].map(|()| Instance::start(&server, INSTANCE));
     let mut each = [0; 4];
     for algorithm in Algorithm::ALL {
         // All of them first, so that they work at the same time.
@@ -159,7 +106,7 @@ fn a_process_that_is_killed_is_not_counted_any_more_and_its_permits_come_back() 
 
 fn a_process_is_killed() {
     let server = RedisServer::start();
-    let mut four = [(); 4].map(|()| Instance::start(&server));
+    let mut four = [(); 4].map(|()| Instance::start(&server, INSTANCE));
     for instance in &mut four {
         assert_eq!(instance.ask("hold 2"), 1);
     }

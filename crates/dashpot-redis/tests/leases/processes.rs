@@ -1,7 +1,5 @@
 //! Leases of real processes, started from this very program, and of one that is killed.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use dashpot::{Algorithm, Policy, Window};
@@ -12,57 +10,11 @@ use super::bound::now;
 use super::callers::Callers;
 use super::common::{LEASABLE, SHORT, instance, leased, leasing, left, millis, sleep};
 use super::common::{started, takes, until, weekly};
+use crate::support::instance::{Instance, URL};
 
-const URL: &str = "DASHPOT_TEST_LEASES";
+/// What the others start.
+const INSTANCE: &str = "leases::processes::an_instance";
 const RATE: u64 = 2000;
-
-/// Another process with a store of its own, which does as it is told line by line.
-struct Instance {
-    process: Child,
-    orders: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Instance {
-    fn start(server: &RedisServer) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--ignored", "--exact", "--nocapture", "leases::processes::an_instance"]);
-        command.env(URL, server.url()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        let (orders, answers) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
-        let mut instance = Self { process, orders, answers: BufReader::new(answers) };
-        assert_eq!(instance.answer(), 0, "it is ready");
-        instance
-    }
-
-    /// To ask for so long.
-    fn order(&mut self, policy: &str, algorithm: Algorithm, time: Duration) {
-        writeln!(self.orders, "{policy} {algorithm} {}", time.as_millis()).unwrap();
-    }
-
-    fn answer(&mut self) -> u64 {
-        loop {
-            let mut line = String::new();
-            assert_ne!(self.answers.read_line(&mut line).unwrap(), 0, "it has ended");
-            if let Some((_, answer)) = line.split_once("answer: ") {
-                return answer.trim().parse().unwrap();
-            }
-        }
-    }
-
-    /// Ends it as a crash would.
-    fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Instance {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 fn named(policy: &str, algorithm: Algorithm) -> Policy {
     match policy {
@@ -97,7 +49,7 @@ fn an_instance() {
 
 fn all_ask(four: &mut [Instance], policy: &str, algorithm: Algorithm, time: Duration) -> Vec<u64> {
     for instance in &mut *four {
-        instance.order(policy, algorithm, time);
+        instance.order(&format!("{policy} {algorithm} {}", time.as_millis()));
     }
     four.iter_mut().map(Instance::answer).collect()
 }
@@ -105,7 +57,7 @@ fn all_ask(four: &mut [Instance], policy: &str, algorithm: Algorithm, time: Dura
 #[test]
 fn four_processes_never_grant_too_much() {
     let server = RedisServer::start();
-    let mut four = [(); 4].map(|()| Instance::start(&server));
+    let mut four = [(); 4].map(|()| Instance::start(&server, INSTANCE));
     for algorithm in LEASABLE {
         let (start, began) = (Instant::now(), now().as_nanos() / 1_000_000_000);
         let passed = all_ask(&mut four, "second", algorithm, millis(1500));
@@ -130,7 +82,7 @@ fn four_processes_never_grant_too_much() {
 fn what_a_killed_process_held_is_never_granted_again() {
     let server = RedisServer::start();
     for algorithm in LEASABLE {
-        let mut three = [(); 3].map(|()| Instance::start(&server));
+        let mut three = [(); 3].map(|()| Instance::start(&server, INSTANCE));
         let mut passed = all_ask(&mut three, "week", algorithm, millis(60)).iter().sum::<u64>();
         three[2].kill();
         passed += all_ask(&mut three[..2], "week", algorithm, 3 * SHORT).iter().sum::<u64>();
@@ -145,7 +97,7 @@ async fn the_capacity_of_a_killed_process_comes_back() {
     let store = instance(&server, Duration::from_secs(4)).await;
     for algorithm in [Algorithm::TokenBucket, Algorithm::LeakyBucket] {
         let policy = named("instant", algorithm);
-        let mut other = Instance::start(&server);
+        let mut other = Instance::start(&server, INSTANCE);
         assert!(all_ask(std::slice::from_mut(&mut other), "instant", algorithm, SHORT)[0] > 0);
         other.kill();
         let took = until("it is whole", async || left(&store, &policy, "hot").await == RATE).await;
