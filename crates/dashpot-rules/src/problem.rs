@@ -150,10 +150,16 @@ impl Problems {
     }
 
     fn add(&mut self, severity: Severity, span: &Span, message: String) -> &mut Found {
-        let index = self.0.len();
-        self.0.push(Found { severity, span: span.clone(), message, hint: None, is_hidden: false });
-        #[expect(clippy::indexing_slicing, reason = "it was just pushed")]
-        &mut self.0[index]
+        // What is wrong with each limit of a rule is said once, if it is the rule's fault.
+        let is_new =
+            self.0.last().is_none_or(|last| (&last.span, &last.message) != (span, &message));
+        if is_new {
+            let span = span.clone();
+            self.0.push(Found { severity, span, message, hint: None, is_hidden: false });
+        }
+        let last = self.0.len() - 1;
+        #[expect(clippy::indexing_slicing, reason = "there is one")]
+        &mut self.0[last]
     }
 
     pub(crate) fn has_errors(&self) -> bool {
