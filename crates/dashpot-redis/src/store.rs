@@ -246,12 +246,12 @@ impl Inner {
             _ if used > cost => (Deed::Charge, used - cost, None),
             _ => (Deed::Back, cost - used, None),
         };
-        let (deadline, charged_at) = (self.deadline(), reservation.charged_at());
+        let charged_at = reservation.charged_at();
         let units = match deed {
             Deed::Back => {
                 on_runtime()?;
                 let what = (units, charged_at);
-                units - self.take_back(&key, what, deadline).await
+                units - self.take_back(&key, what, self.deadline()).await
             }
             _ => units,
         };
@@ -259,7 +259,7 @@ impl Inner {
             return Ok(self.around());
         }
         let what = Settling { policy, deed, charged_at, units };
-        self.settle_units(&key, &what, part.as_deref(), deadline).await.map_err(Into::into)
+        self.settle_units(&key, &what, part.as_deref(), self.deadline()).await.map_err(Into::into)
     }
 
     /// Gives units back, or charges them.
@@ -314,8 +314,10 @@ impl Inner {
             head(&value).ok_or(Failure::Odd("the answer of a script"))?;
         }
         self.denials.forget(&state);
-        if !wish.is_empty() {
-            self.drop_lease(&state);
+        match operation {
+            KeyOperation::Peek => {}
+            KeyOperation::Reset => self.drop_lease(&state),
+            KeyOperation::Block(_) | KeyOperation::Unblock => self.give_up(&state).await,
         }
         self.decide_exactly(&[Check::new(policy, key).cost(Cost::PEEK)]).await
     }

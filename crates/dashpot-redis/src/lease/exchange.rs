@@ -52,8 +52,7 @@ impl Inner {
     ) -> Result<Reply, Failure> {
         let lasts = self.leases.ways.lease;
         for _ in 0..GUESSES {
-            let instances = self.instances.count().get();
-            let call = lease_call(slot, request, (instances, lasts), self.around());
+            let call = lease_call(slot, request, lasts, self.around());
             let value = self.topology.call(slot.spot, &call, deadline).await?;
             match read_lease(slot, request, lasts, &value)? {
                 Some(reply) => return Ok(reply),
@@ -77,7 +76,10 @@ impl Inner {
             let (policy, deed, units) = (&slot.policy, Deed::Charge, request.spent);
             let what = Settling { policy, deed, charged_at: self.around(), units };
             self.settle_units(&slot.name, &what, None, deadline).await?;
+            // It is not told again, whatever becomes of the rest.
+            slot.told(request.spent);
         }
+        let deadline = self.deadline();
         let question = Question { key: slot.name.clone(), ..slot.question(0) };
         let answer = self.ask(slot.spot, &[&question], false, deadline).await?;
         read_look(slot, &self.leases.ways, answer)
@@ -99,7 +101,7 @@ pub(super) fn read_look(slot: &Slot, ways: &Ways, answer: Answer) -> Result<Repl
 pub(super) fn lease_call(
     slot: &Slot,
     request: &Request,
-    (instances, lasts): (u64, Duration),
+    lasts: Duration,
     around: Timestamp,
 ) -> Cmd {
     let policy = &slot.policy;
@@ -125,7 +127,7 @@ pub(super) fn lease_call(
     call.arg(offers.len()).arg(request.number);
     for units in offers {
         // Who does not wait for them leaves as much to each of the others.
-        let others = if units > request.need { instances.saturating_sub(1) } else { 0 };
+        let others = if units > request.need { request.instances.saturating_sub(1) } else { 0 };
         call.arg(units);
         let besides = units.saturating_mul(others);
         slot.question(units).ask((units, besides), around, 0, &mut call);

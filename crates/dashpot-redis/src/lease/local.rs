@@ -273,7 +273,19 @@ impl Inner {
         back
     }
 
-    /// Does not spend what is leased of this key any more: it was reset, or blocked.
+    /// Gives back what is leased of this key, and does not spend it any more: it was blocked.
+    pub(crate) async fn give_up(&self, name: &[u8]) {
+        for slot in self.leases.table.named(name) {
+            self.leases.table.remove(&slot);
+            if !claimed(&slot, self.deadline()).await {
+                slot.drop_all();
+            } else if let Some(request) = slot.leave(self.leases.now()) {
+                self.exchange(&slot, request, self.deadline()).await;
+            }
+        }
+    }
+
+    /// Does not spend what is leased of this key any more: it was reset.
     pub(crate) fn drop_lease(&self, name: &[u8]) {
         for slot in self.leases.table.named(name) {
             self.leases.table.remove(&slot);

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
-use dashpot::{Consistency, Cost, Outcome, Policy, PolicyStatus, Retry, Standing, Timestamp};
+use dashpot::{
+    Algorithm, Consistency, Cost, Outcome, Policy, PolicyStatus, Retry, Standing, Timestamp,
+};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -16,7 +18,7 @@ use tokio::sync::Notify;
 
 use super::purse::{Aside, MOST, Purse};
 use crate::failure::Failure;
-use crate::question::Question;
+use crate::question::{self, Question};
 use crate::recall::Recalled;
 use crate::topology::Spot;
 
@@ -83,7 +85,7 @@ pub(crate) struct Slot {
 }
 
 /// What was agreed when Redis last answered.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Terms {
     /// The units that it takes to be out with this holder; if they are only counted here, those that may be
     /// granted before it is told.
@@ -344,7 +346,15 @@ impl Slot {
 
     /// How it stands, of which so many units are left at hand.
     pub(crate) fn standing(&self, terms: &Terms, now: Nanos, left: u64) -> Standing {
-        terms.recalled.glance(&self.policy, terms.now(now), left)
+        let at = terms.now(now);
+        let mut standing = terms.recalled.glance(&self.policy, at, left);
+        if standing.remaining == 0
+            && let Some(refused) = self.refused(terms)
+        {
+            let wait = refused.room_at.saturating_sub(at.as_nanos());
+            standing.available_after_nanos = Some(wait);
+        }
+        standing
     }
 
     /// How a check that passes is answered.
@@ -423,14 +433,16 @@ impl Slot {
     /// Is not used any more. Says what to tell Redis, if there is anything: it comes from who has the right to ask.
     pub(crate) fn leave(&self, now: Nanos) -> Option<Request> {
         self.is_gone.store(true, Ordering::Release);
-        let (owes, request) = (self.owes(), self.farewell(now));
+        let units = self.terms().units;
+        let request = self.farewell(now);
+        let owes = if self.is_leased() { units > 0 } else { request.spent > 0 };
         if !owes {
             self.answered.notify_waiters();
         }
         owes.then_some(request)
     }
 
-    /// Drops what is at hand, and is not used any more: it was reset, or blocked.
+    /// Drops what is at hand, and is not used any more: it was reset.
     pub(crate) fn drop_all(&self) {
         self.is_gone.store(true, Ordering::Release);
         self.purse.empty();
@@ -480,8 +492,16 @@ impl Slot {
     /// been spent. Says how many.
     pub(crate) fn take_back(&self, now: Nanos, units: u64, charged_at: Timestamp) -> u64 {
         let terms = self.terms();
-        let window = |at| self.policy.window_at(at).map(|window| window.start);
-        if self.is_gone() || now >= terms.ends || window(charged_at) != window(terms.at) {
+        let window = |at: Timestamp| match self.policy.algorithm() {
+            Algorithm::SlidingWindow => {
+                Some(at.as_nanos() / question::length(&self.policy).saturating_mul(1000).max(1))
+            }
+            _ => self.policy.window_at(at).map(|window| window.start),
+        };
+        // If it did not answer, it may have heard that they were spent.
+        let has_answered = self.trouble.lock().is_none();
+        let is_live = !self.is_gone() && now < terms.ends;
+        if !has_answered || !is_live || window(charged_at) != window(terms.at) {
             return 0;
         }
         self.purse.take_back(units, terms.units)
@@ -506,11 +526,14 @@ impl Slot {
         let before = self.terms();
         // By this machine's clock, from before it was asked; a little less, because clocks differ.
         let lasts = nanos(lasts);
+        let is_blocked = recalled.is_blocked(at);
         let ends = request.asked.saturating_add(lasts - lasts / 16);
+        // What is at hand of a blocked key is given back with the next call.
+        let ends = if is_blocked { 0 } else { ends };
         if !is_short && request.want > 0 && before.heard > 0 {
             self.resize(now.saturating_sub(before.heard));
         }
-        if recalled.is_blocked(at) || (request.kept > 0 && !is_known) {
+        if request.kept > 0 && !is_known {
             self.purse.empty();
         }
         let all = if self.is_leased() {
@@ -518,7 +541,6 @@ impl Slot {
         } else {
             self.purse.replace(request.kept, units)
         };
-        let is_blocked = recalled.is_blocked(at);
         let ask_at = request.asked.saturating_add(self.pace);
         self.terms.store(Arc::new(Terms {
             units: all,
@@ -535,7 +557,7 @@ impl Slot {
             refused: OnceLock::new(),
         }));
         // Only now: before, they would have been taken for those of the lease that was.
-        if self.is_leased() && !is_blocked {
+        if self.is_leased() {
             self.purse.add(units);
         }
         self.settle(None);
@@ -551,6 +573,13 @@ impl Slot {
             _ => size,
         };
         self.size.store(size.clamp(FIRST, LARGEST), Ordering::Relaxed);
+    }
+
+    /// Redis has heard of what was counted here.
+    pub(crate) fn told(&self, spent: u64) {
+        let before = self.terms();
+        let units = before.units.saturating_sub(spent);
+        self.terms.store(Arc::new(Terms { units, ..Terms::clone(&before) }));
     }
 
     /// There was no answer. What is at hand can be spent on.

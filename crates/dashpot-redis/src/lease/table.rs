@@ -62,7 +62,8 @@ impl Table {
     }
 
     fn part(&self, hash: u64) -> Option<&RwLock<HashTable<Arc<Slot>>>> {
-        self.parts.get(usize::try_from(hash >> 57).unwrap_or_default() % PARTS)
+        // Not by the bits that tell entries of one part apart.
+        self.parts.get(usize::try_from(hash >> 48).unwrap_or_default() % PARTS)
     }
 
     /// Does something with the slot of a key, if it has one, while nobody takes it away.

@@ -71,12 +71,13 @@ impl Inner {
     /// Gives back all that is out with these.
     async fn part_with(self: &Arc<Self>, slots: Vec<Arc<Slot>>) {
         let slots = slots.into_iter().filter(|slot| slot.claim());
-        self.all_of(slots, |store, slot| async move {
+        let leaving = slots.filter_map(|slot| {
             // Nobody finds it from here on; who has it already finds it empty.
-            store.leases.table.remove(&slot);
-            if let Some(request) = slot.leave(store.leases.now()) {
-                store.exchange(&slot, request, store.patience()).await;
-            }
+            self.leases.table.remove(&slot);
+            slot.leave(self.leases.now()).map(|request| (slot, request))
+        });
+        self.all_of(leaving, |store, (slot, request)| async move {
+            store.exchange(&slot, request, store.patience()).await;
         })
         .await;
     }

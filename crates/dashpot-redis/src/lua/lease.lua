@@ -104,10 +104,12 @@ local function return_units()
   local held, out, least
   held, out, least, tat, beyond = lapse(text, now, tat, beyond, per_micro)
   local lease = take(held)
-  if not lease or lease[2] < kept then
+  if not lease then
     return false
   elseif lease[6] >= number then
     return false, true
+  elseif lease[2] < kept then
+    return false
   end
   local back = math.max(0, lease[2] - kept - spent)
   if kept > 0 then
@@ -172,7 +174,7 @@ local function best()
       low = middle
     end
   end
-  return is_good(high) and high
+  return high
 end
 
 local units, at, offer = 0, 13, best()

@@ -35,6 +35,23 @@ impl Oracle {
         Self { bound, limit: policy.limit(), spare: 0 }
     }
 
+    /// What was admitted then was not needed after all.
+    pub(super) fn take_back(&mut self, charged_at: u64, now: u64, cost: u64) {
+        match &mut self.bound {
+            Bound::Bucket { full_at, unit, per_nano } => {
+                let least = u128::from(now) * *per_nano;
+                if *full_at > least {
+                    *full_at = least.max(full_at.saturating_sub(u128::from(cost) * *unit));
+                }
+            }
+            Bound::Fixed { length, counts } | Bound::Sliding { length, counts } => {
+                if let Some(count) = counts.get_mut(&(charged_at / *length)) {
+                    *count -= cost;
+                }
+            }
+        }
+    }
+
     /// Counts an admission. Says how much was granted, if that is too much.
     pub(super) fn admit(&mut self, now: u64, cost: u64) -> Option<String> {
         // In parts of a unit, of which there are so many to one.

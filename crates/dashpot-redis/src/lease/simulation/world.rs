@@ -86,6 +86,13 @@ enum Event {
         cost: u64,
         spend: bool,
     },
+    /// It turns out that what was spent then was not needed.
+    TakeBack {
+        node: usize,
+        life: u64,
+        cost: u64,
+        spent: u64,
+    },
     Upkeep(usize),
     Exact {
         cost: u64,
@@ -284,6 +291,7 @@ impl World {
                 if calls.is_empty() {
                     self.reply(node, &request, &value);
                 } else {
+                    self.nodes[node].slot.told(request.spent);
                     self.message(Event::AtRedis { node, life, request, calls });
                 }
             }
@@ -306,6 +314,16 @@ impl World {
                     } else {
                         self.nodes[node].slot.put_back(&aside);
                     }
+                }
+            }
+            Event::TakeBack { node, life, cost, spent } => {
+                let (local, charged_at) = (self.local(node), Timestamp::from_nanos(spent));
+                let own = &self.nodes[node];
+                if own.life == life && own.slot.claim() {
+                    let back = own.slot.take_back(local, cost, charged_at);
+                    own.slot.let_go();
+                    self.oracle.take_back(spent, self.redis_now() * 1000, back);
+                    self.admitted -= back;
                 }
             }
             Event::Upkeep(node) => {
@@ -364,6 +382,11 @@ impl World {
             Taken::Spent { is_low, .. } => {
                 self.admit(Some(node), cost);
                 self.ask_if(is_low, node);
+                if self.rng.u8(0..10) == 0 {
+                    let (life, spent) = (self.nodes[node].life, self.redis_now() * 1000);
+                    let wait = self.rng.u64(0..300 * MILLI);
+                    self.after(wait, Event::TakeBack { node, life, cost, spent });
+                }
             }
             Taken::Refused => {}
             Taken::Dry => {
@@ -392,8 +415,7 @@ impl World {
         let around = Timestamp::from_nanos(self.now);
         let slot = &self.nodes[node].slot;
         let calls = if self.is_leased() {
-            let (instances, lease) = (self.scene.nodes as u64, self.scene.lease);
-            vec![lease_call(slot, &request, (instances, lease), around)]
+            vec![lease_call(slot, &request, self.scene.lease, around)]
         } else {
             let (policy, units) = (&slot.policy, request.spent);
             let mut charge = script::SETTLE.call(std::iter::once(slot.name.as_slice()));
