@@ -9,6 +9,7 @@
 
 mod demand;
 mod exchange;
+mod giving;
 pub(crate) mod held;
 mod local;
 mod purse;
