@@ -2,56 +2,21 @@
 //! thousands of seeds, never more is granted than the policy grants. And each safeguard, taken away, is missed.
 
 mod oracle;
+mod scene;
 mod server;
 mod world;
 
 use std::time::Duration;
 
 use dashpot::{Algorithm, Consistency, Policy, Timestamp};
-use fastrand::Rng;
 
+use scene::{Scene, Trouble, hasty, policy, scene};
 use server::Server;
-use world::{Scene, Trouble, World};
+use world::World;
 
 use super::exchange::{lease_call, read_lease};
 use super::slot::{Request, Slot};
 use crate::topology::Spot;
-
-fn policy(limit: &str, algorithm: Algorithm, consistency: Consistency) -> Policy {
-    let builder = Policy::builder("api", limit.parse().unwrap()).algorithm(algorithm);
-    builder.consistency(consistency).build().unwrap()
-}
-
-/// A scene drawn by lot.
-fn scene(seed: u64, consistency: Consistency) -> Scene {
-    let mut rng = Rng::with_seed(seed ^ 0x5eed);
-    let policies = [
-        ("50/s burst 20", Algorithm::TokenBucket),
-        ("1000/s burst 500", Algorithm::TokenBucket),
-        ("7/s burst 40", Algorithm::LeakyBucket),
-        ("999983/min burst 1000", Algorithm::TokenBucket),
-        ("100/s", Algorithm::FixedWindow),
-        ("400/3s", Algorithm::FixedWindow),
-        ("100/s", Algorithm::SlidingWindow),
-        ("300/2s", Algorithm::SlidingWindow),
-    ];
-    let (limit, algorithm) = policies[rng.usize(0..policies.len())];
-    let leases = [100, 200, 500, 2000];
-    Scene {
-        policy: policy(limit, algorithm, consistency),
-        nodes: rng.usize(1..=6),
-        lease: Duration::from_millis(leases[rng.usize(0..leases.len())]),
-        lasts: Duration::from_millis(rng.u64(1000..5000)),
-        trouble: Trouble {
-            lost: [0, 20, 300][rng.usize(0..3)],
-            crashes: [0, 100, 500][rng.usize(0..3)],
-            slow: [2, 30, 800][rng.usize(0..3)],
-            drift: [0, 10, 200][rng.usize(0..3)],
-        },
-        demand: [50, 500, 3000][rng.usize(0..3)],
-        counts_from_the_answer: false,
-    }
-}
 
 /// A scene in which nothing goes wrong.
 fn calm(seed: u64, policy: Policy, demand: u64) -> World {
@@ -155,18 +120,6 @@ fn every_safeguard_of_the_scripts_is_missed() {
         let changed = |text: &str| text.replace(is, without);
         let wrong = played(seed, scene(), changed).wrong;
         assert!(wrong.is_some(), "{is}");
-    }
-}
-
-/// Short leases of short windows, and answers that take their time.
-fn hasty(seed: u64) -> Scene {
-    Scene {
-        policy: policy("100/s", Algorithm::FixedWindow, Consistency::Leased),
-        nodes: 3,
-        lease: Duration::from_millis(100),
-        trouble: Trouble { lost: 20, crashes: 0, slow: 30, drift: 0 },
-        demand: 3000,
-        ..scene(seed, Consistency::Leased)
     }
 }
 

@@ -4,11 +4,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use dashpot::{Consistency, Cost, Policy, Timestamp};
+use dashpot::{Consistency, Cost, Timestamp};
 use fastrand::Rng;
 use redis::{Cmd, Value};
 
 use super::oracle::Oracle;
+use super::scene::Scene;
 use super::server::Server;
 use crate::failure::Failure;
 use crate::lease::exchange::{lease_call, read_lease, read_look};
@@ -30,31 +31,6 @@ const DEADLINE: u64 = 20 * MILLI;
 
 /// How often is told what was counted.
 pub(super) const INTERVAL: Duration = Duration::from_millis(100);
-
-/// What may go wrong, each in so many of a thousand times.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Trouble {
-    pub(super) lost: u32,
-    pub(super) crashes: u32,
-    /// How long messages take at most, in milliseconds.
-    pub(super) slow: u64,
-    /// By how many in ten thousand clocks differ in pace.
-    pub(super) drift: u64,
-}
-
-/// What is to be played through.
-#[derive(Clone, Debug)]
-pub(super) struct Scene {
-    pub(super) policy: Policy,
-    pub(super) nodes: usize,
-    pub(super) lease: Duration,
-    pub(super) lasts: Duration,
-    pub(super) trouble: Trouble,
-    /// How often all of them ask, of a second.
-    pub(super) demand: u64,
-    /// A mistake: a lease is taken to begin when it is heard of.
-    pub(super) counts_from_the_answer: bool,
-}
 
 #[derive(Debug)]
 enum Event {
