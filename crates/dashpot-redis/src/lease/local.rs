@@ -114,7 +114,11 @@ impl Inner {
         self: &Arc<Self>,
         checks: &[Check<'p, '_>],
     ) -> Result<Decision<'p>, StoreError> {
-        if !checks.iter().any(|check| self.leases.table.find(check.policy, check.key).is_some()) {
+        let has_slot = |check: &Check<'_, '_>| {
+            let is_counted = !is_exact(check.policy) && check.cost != Cost::PEEK;
+            is_counted && self.leases.table.find(check.policy, check.key).is_some()
+        };
+        if !checks.iter().any(has_slot) {
             let decided = self.decide_exactly(checks).await?;
             if decided.is_allowed() {
                 self.note_demands(checks);
@@ -126,7 +130,7 @@ impl Inner {
             return self.decide_exactly(checks).await;
         }
         let deadline = self.deadline();
-        let is_alone = questions.all.iter().all(|question| !is_exact(question.policy));
+        let is_alone = checks.iter().all(has_slot);
         let mut hand = Hand { all: SmallVec::new() };
         for (index, question) in questions.all.iter().enumerate() {
             let key = checks.iter().zip(&questions.members).find(|&(_, &member)| member == index);
@@ -160,7 +164,7 @@ impl Inner {
         Ok(self.told(checks, &questions, &hand, (rest.as_slice(), rest_decided), allowed, now))
     }
 
-    /// What is at hand for a question. If no other has to be asked about exactly, an answer is waited for.
+    /// What is at hand for a question. If Redis need not be asked about any other, an answer is waited for.
     async fn at_hand(
         self: &Arc<Self>,
         question: &Question<'_>,
