@@ -214,10 +214,16 @@ async fn equal(policies: Vec<Policy>, mut random: Rng) {
     let clock = ManualClock::default();
     let memory = MemoryStore::with_clock(clock.clone());
     let mut pair = Pair { redis, memory, clock, open: Vec::new(), answers: [0; 2] };
-    let played = play(&mut pair, &policies, &mut random).await;
-    assert!(played.is_ok(), "seed {seed}, {policies:?}\n{}", played.unwrap_err());
-    // Else it says little.
-    let often = pair.answers.iter().all(|count| *count > CALLS / 20);
+    // Else it says little: on a slow machine more time passes between two calls, and less is denied.
+    let is_enough = |answers: &[usize; 2]| answers.iter().all(|count| *count > CALLS / 20);
+    for _ in 0..5 {
+        let played = play(&mut pair, &policies, &mut random).await;
+        assert!(played.is_ok(), "seed {seed}, {policies:?}\n{}", played.unwrap_err());
+        if is_enough(&pair.answers) {
+            break;
+        }
+    }
+    let often = is_enough(&pair.answers);
     assert!(often, "seed {seed}, {policies:?}: yes and no {:?} times", pair.answers);
     eprintln!("yes and no {:?} times", pair.answers);
     assert!(server.keys_without_ttl().is_empty());
