@@ -55,7 +55,7 @@ const USAGE: &str =
     "usage: bench [--quick | --full] [speed] [three] [excess] [bytes] [fill] [flood] [layer] [rules]
              [redis] [outage] [leases] [service] [grpc] [resp] [proxy]
 
-  --quick   about two minutes: fewer rounds, and what is rough about them shows
+  --quick   about four minutes: fewer rounds, and what is rough about them shows
   --full    adds 10 million keys: half an hour, 5 GB of memory
 Without the name of a section, all of them.";
 

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use tokio::time::{Instant, timeout_at};
 
 use super::purse::Aside;
-use super::slot::{Nanos, Slot, Taken};
+use super::slot::{Nanos, Slot, Taken, share};
 use crate::failure::Failure;
 use crate::key::state_key;
 use crate::question::{Question, Questions};
@@ -242,9 +242,7 @@ impl Inner {
             return;
         }
         let instances = self.instances.count().get();
-        if policy.consistency() == Consistency::Leased
-            && policy.limit() / instances.saturating_mul(2).max(1) < LEAST
-        {
+        if policy.consistency() == Consistency::Leased && share(policy, instances) < LEAST {
             return;
         }
         let slot = || {

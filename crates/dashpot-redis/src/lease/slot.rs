@@ -227,22 +227,15 @@ impl Slot {
         let left = self.purse.spend(units);
         // Only now: whoever was held up for long does not spend what has ended meanwhile.
         let now = clock();
-        (now, self.taken(terms, left, now, units, ways))
-    }
-
-    fn taken(
-        &self,
-        terms: &Terms,
-        left: Option<u64>,
-        now: Nanos,
-        units: u64,
-        ways: &Ways,
-    ) -> Taken {
         self.used.store(now, Ordering::Relaxed);
-        if let Some(left) = left.filter(|_| now < terms.ends) {
-            return Taken::Spent { left, is_low: left < terms.low && now >= terms.ask_at };
-        }
-        if self.would_not_get(terms, now, units, ways) { Taken::Refused } else { Taken::Dry }
+        let taken = match left {
+            Some(left) if now < terms.ends => {
+                Taken::Spent { left, is_low: left < terms.low && now >= terms.ask_at }
+            }
+            _ if self.would_not_get(terms, now, units, ways) => Taken::Refused,
+            _ => Taken::Dry,
+        };
+        (now, taken)
     }
 
     /// Sets units aside for a decision that is made before then.
@@ -337,6 +330,11 @@ fn pace(policy: &Policy) -> Nanos {
     let (Some(count), Some(window)) = (quota.count(), quota.window()) else { return PACE[0] };
     let fills = window.length().as_nanos() * u128::from(policy.limit()) / u128::from(count.max(1));
     u64::try_from(fills / 8).unwrap_or(Nanos::MAX).clamp(PACE[0], PACE[1])
+}
+
+/// The most of a policy that one of so many instances leases: half of it is out with all of them together.
+pub(crate) fn share(policy: &Policy, instances: u64) -> u64 {
+    policy.limit() / instances.saturating_mul(2).max(1)
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -16,7 +16,7 @@ local function split(raw)
 end
 
 -- A state that was not plain, and how it stands: it may be asked about again.
-local known = {}
+local known
 
 local function bucket(i, at)
   local key, rate, micros = KEYS[i], ARGV[at], tonumber(ARGV[at + 1])
@@ -31,7 +31,7 @@ local function bucket(i, at)
   end
   if state and state ~= '' then
     tat = tonumber(sub(state, 1, 16))
-    if raw == known[1] then
+    if known and raw == known[1] then
       tat, grains, leases, lasting = known[2], known[3], known[4], known[5]
     elseif sub(state, 17) ~= rate then
       local beyond, own, text = string.match(state, ' (%d+) ([^|]*)(.*)$')

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use dashpot::{Algorithm, Timestamp};
 
-use super::{FIRST, LARGEST, LASTS, Nanos, Reply, Request, Slot, TROUBLE, Terms, nanos};
+use super::{FIRST, LARGEST, LASTS, Nanos, Reply, Request, Slot, TROUBLE, Terms, nanos, share};
 use crate::failure::Failure;
 use crate::question;
 
@@ -74,7 +74,7 @@ impl Slot {
         // What is set aside may be spent.
         let unspent = if is_live { content.units() } else { content.left };
         let need = if is_live { units.saturating_sub(content.left) } else { units };
-        let share = (self.policy.limit() / instances.saturating_mul(2).max(1)).clamp(1, LARGEST);
+        let share = share(&self.policy, instances).clamp(1, LARGEST);
         let size = self.size.load(Ordering::Relaxed).max(self.waiting.load(Ordering::Relaxed));
         let want = size.min(share.saturating_sub(kept));
         let spent = terms.units.saturating_sub(unspent);
@@ -95,11 +95,9 @@ impl Slot {
         Request { kept: 0, spent, need: 0, want: 0, asked: now, number, instances }
     }
 
-    /// Whether there is anything to tell.
+    /// Whether something was counted that is not told yet.
     pub(crate) fn owes(&self) -> bool {
-        let units = self.terms().units;
-        let content = self.purse.content();
-        if self.is_leased() { units > 0 } else { units > content.left }
+        self.terms().units > self.purse.content().left
     }
 
     /// Takes notice of an answer, and gives the right to ask back.
