@@ -239,7 +239,9 @@ fn merge<'p>(checks: &[Check<'p, '_>]) -> Vec<Group<'p>> {
 
 /// Whether one grants less than the other at one instant, or as much and then less in a window.
 fn is_stricter(one: &Policy, other: &Policy) -> bool {
-    let strictness = |policy: &Policy| (policy.limit(), policy.quota().count().unwrap_or(u64::MAX));
+    let strictness = |policy: &Policy| {
+        (policy.limit(), policy.quota().count().unwrap_or(u64::MAX), policy.percent())
+    };
     strictness(one) < strictness(other)
 }
 

@@ -5,18 +5,17 @@
 
 mod calendar;
 mod concurrency;
+mod elsewhere;
 mod fixed_window;
 mod leaky_bucket;
 mod sliding_log;
 mod sliding_window;
 mod token_bucket;
 
-use std::ops::Range;
-
 use smallvec::SmallVec;
 
 use crate::policy::PolicyBuilder;
-use crate::{Algorithm, Counted, Rate, Retry, Standing, Timestamp};
+use crate::{Algorithm, Retry, Standing, Timestamp};
 
 use concurrency::Concurrency;
 use fixed_window::FixedWindow;
@@ -116,6 +115,8 @@ impl Judgement {
 #[derive(Debug)]
 pub(crate) struct Engine {
     limit: u64,
+    /// What the limit would be, were the policy not reduced.
+    whole_limit: u64,
     method: Method,
 }
 
@@ -178,11 +179,13 @@ impl Engine {
                 Method::Concurrency(Concurrency { limit })
             }
             (Some(count), Some(window), Algorithm::TokenBucket) => {
-                let bucket = TokenBucket::new(count, window, limit);
+                let bucket = TokenBucket::new(count, window, written.whole_limit());
+                let bucket = bucket.reduced_to(written.percent, limit);
                 Method::TokenBucket(bucket.carrying_time(written.any_window))
             }
             (Some(count), Some(window), Algorithm::LeakyBucket) => {
-                let meter = TokenBucket::new(count, window, limit);
+                let meter = TokenBucket::new(count, window, written.whole_limit());
+                let meter = meter.reduced_to(written.percent, limit);
                 let meter = meter.carrying_time(written.any_window);
                 let undelayed = written.queue.map(|_| written.undelayed.unwrap_or(0));
                 Method::LeakyBucket(LeakyBucket { meter, undelayed })
@@ -199,7 +202,7 @@ impl Engine {
                 Method::SlidingWindow(SlidingWindow { limit, window })
             }
         };
-        Self { limit, method }
+        Self { limit, whole_limit: written.whole_limit(), method }
     }
 
     /// The state of a key nobody has asked about.
@@ -293,48 +296,6 @@ impl Engine {
         is_sane.then(|| self.unpack(words))
     }
 
-    /// What somebody else remembers; `None` if this algorithm does not count like that.
-    pub(crate) fn recall(&self, counted: Counted<'_>, now: Timestamp) -> Option<State> {
-        Some(match (&self.method, counted) {
-            (
-                Method::TokenBucket(_) | Method::LeakyBucket(_),
-                Counted::Bucket { full_at, rate },
-            ) => {
-                let mut tat = token_bucket::Tat::new(full_at);
-                if let Some(bucket) = self.bucket() {
-                    bucket.adopt(&TokenBucket::of(rate), &mut tat, now.as_nanos());
-                }
-                State::Bucket(tat)
-            }
-            (Method::FixedWindow(_), Counted::FixedWindow { start, count }) => {
-                State::FixedWindow(fixed_window::Count::new(start, count))
-            }
-            (Method::SlidingWindow(_), Counted::SlidingWindow { start, previous, current }) => {
-                State::SlidingWindow(sliding_window::Counts::new(start, previous, current))
-            }
-            (Method::SlidingLog(_), Counted::SlidingLog(entries)) => {
-                State::SlidingLog(sliding_log::Log::new(entries))
-            }
-            (Method::Concurrency(_), Counted::Permits(permits)) => {
-                State::Concurrency(concurrency::InFlight::new(permits))
-            }
-            _ => return None,
-        })
-    }
-
-    /// The rate in lowest terms, of a bucket.
-    pub(crate) fn rate(&self) -> Option<Rate> {
-        self.bucket().map(TokenBucket::rate)
-    }
-
-    /// The window that holds this moment, if windows are fixed.
-    pub(crate) fn window_at(&self, now: Timestamp) -> Option<Range<u64>> {
-        match &self.method {
-            Method::FixedWindow(method) => Some(method.window_at(now.as_nanos())),
-            _ => None,
-        }
-    }
-
     /// Verdict, charge and standing in one, on packed state: takes the cost if it passes. `None` if
     /// the state cannot be packed any more, and then the words mean nothing.
     #[inline(never)]
@@ -373,9 +334,15 @@ impl Engine {
     fn verdict_by<E: Enforce>(&self, method: &E, state: &E::State, now: u64, cost: u64) -> Verdict {
         match cost {
             0 => Verdict::ALLOW,
-            _ if cost > self.limit => Verdict::Deny(Retry::Never),
+            _ if cost > self.limit => Verdict::Deny(self.beyond(cost)),
             _ => method.verdict(state, now, cost),
         }
+    }
+
+    /// When more than the limit would pass: never, or when the policy is whole again, which nobody knows.
+    #[cold]
+    fn beyond(&self, cost: u64) -> Retry {
+        if cost > self.whole_limit { Retry::Never } else { Retry::Unknown }
     }
 
     #[inline]

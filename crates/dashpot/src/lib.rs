@@ -134,12 +134,16 @@
 
 mod algorithm;
 mod check;
+mod class;
 mod clock;
 mod counted;
 mod decision;
+mod factor;
+mod gate;
 mod key;
 mod limiter;
 mod memory;
+mod percent;
 mod policy;
 mod quota;
 mod store;
@@ -147,12 +151,16 @@ mod waiting;
 mod zone;
 
 pub use check::{Check, Cost};
+pub use class::Class;
 pub use clock::{Alarm, Clock, ManualClock, SystemClock, Timestamp};
 pub use counted::{Counted, KeyState, Rate, Unfit};
 pub use decision::{Decision, Outcome, PolicyStatus, Receipt, Retry, Standing};
+pub use factor::{Band, Factor, FactorSettings, NarrowBand, Vitals};
+pub use gate::{Enter, Gate, GateBuilder, GateStatus, Pass, Shed};
 pub use key::{Key, KeyBuf};
 pub use limiter::{Limiter, Permit};
 pub use memory::{MemoryStore, MemoryStoreBuilder, MemoryUsage, StateError, StateKeeper};
+pub use percent::{ParsePercentError, Percent};
 pub use policy::{
     Algorithm, Consistency, ParseAlgorithmError, ParseConsistencyError, Policy, PolicyBuilder,
     PolicyError, SLIDING_LOG_MAX,

@@ -16,7 +16,7 @@ mod hold;
 mod kept;
 #[cfg(test)]
 #[cfg(any(dashpot_loom, dashpot_shuttle))]
-mod models;
+pub(crate) mod models;
 mod overflow;
 mod page;
 mod place;
@@ -170,10 +170,13 @@ impl MemoryStore {
             let used =
                 if is_shared && !counts_permits { used.max(reservation.cost()) } else { used };
             // The definition under which it was reserved may be an old one; the state goes on under
-            // its own, under which units are the same. Under any window they are not: there it is the time
-            // they took that is given back.
-            if policy.is_any_window() {
+            // its own, under which units are the same. Under any window they are not, nor under a part of the
+            // policy: there it is the time they took that is given back.
+            if policy.is_any_window() || kept.definition.is_other_part(policy.definition()) {
                 kept.redefine(policy.definition(), now);
+            } else if !kept.definition.same(policy.definition()) {
+                // At what price they were taken nobody knows any more: at least at that of the whole.
+                kept.redefine(&Policy::whole_definition(&kept.definition), now);
             }
             kept.definition.engine.settle(
                 &mut kept.state,

@@ -1,7 +1,9 @@
 //! A named quota and the algorithm that enforces it.
 
 mod consistency;
+mod error;
 mod kind;
+mod part;
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -10,7 +12,9 @@ use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 pub use consistency::{Consistency, ParseConsistencyError};
+pub use error::PolicyError;
 pub use kind::{Algorithm, ParseAlgorithmError};
+use part::WHOLE;
 
 use crate::algorithm::Engine;
 use crate::memory::Home;
@@ -68,7 +72,7 @@ impl Definition {
             let grains = |one: &Self| one.engine.rate().map(|rate| rate.units);
             self.written.any_window && self.same_counters(other) && grains(self) == grains(other)
         };
-        self.same(other) || tells_time_alike()
+        self.same(other) || tells_time_alike() || self.is_other_part(other)
     }
 }
 
@@ -97,6 +101,7 @@ impl Policy {
             zone: Zone::UTC,
             any_window: false,
             consistency: Consistency::Exact,
+            percent: WHOLE,
         }
     }
 
@@ -161,6 +166,25 @@ impl Policy {
         self.definition().engine.rate()
     }
 
+    /// What so many units cost of a bucket's time, in grains: there are as many in a nanosecond as its [rate](Self::rate) has units. Taken together
+    /// they cost no more than one by one. For stores that keep time themselves.
+    #[must_use]
+    pub fn grains(&self, units: u64) -> u128 {
+        self.definition().engine.grains(units)
+    }
+
+    /// What so many units are worth that are given back, in grains.
+    #[must_use]
+    pub fn worth(&self, units: u64) -> u128 {
+        self.definition().engine.worth(units)
+    }
+
+    /// How far ahead of now a bucket's time may be, in [grains](Self::grains).
+    #[must_use]
+    pub fn depth(&self) -> u128 {
+        self.definition().engine.depth()
+    }
+
     /// The rate by which what a bucket has counted is carried over if the policy changes: its own, so that as
     /// many units stay used. If [its window may change](PolicyBuilder::any_window), one whose unit takes a nanosecond, so
     /// that time stays what it is.
@@ -189,7 +213,7 @@ impl Policy {
     /// is the slower, and what it grants must pass under [each](crate::KeyState::and_under).
     #[must_use]
     pub fn governing<'p>(&'p self, other: &'p Self) -> &'p Self {
-        let grants = |policy: &Self| (policy.limit(), policy.quota().count());
+        let grants = |policy: &Self| (policy.limit(), policy.quota().count(), policy.percent());
         let of_two = match (self.rate(), other.rate()) {
             (Some(ours), Some(theirs)) if self.is_any_window() => {
                 let in_the_long_run =
@@ -280,6 +304,9 @@ impl fmt::Display for Policy {
         if self.consistency() != Consistency::Exact {
             write!(f, ", {}", self.consistency())?;
         }
+        if self.percent() != WHOLE {
+            write!(f, ", at {} %", self.percent())?;
+        }
         Ok(())
     }
 }
@@ -296,6 +323,8 @@ pub struct PolicyBuilder {
     pub(crate) zone: Zone,
     pub(crate) any_window: bool,
     pub(crate) consistency: Consistency,
+    /// How much of it there is.
+    pub(crate) percent: u8,
 }
 
 impl PolicyBuilder {
@@ -423,64 +452,16 @@ impl PolicyBuilder {
         (&self.name, self.algorithm, limited, window, &self.zone)
     }
 
+    /// The most it grants at one instant.
     pub(crate) fn limit(&self) -> u64 {
+        self.part_of(self.whole_limit())
+    }
+
+    pub(crate) fn whole_limit(&self) -> u64 {
         match self.queue {
             // The one in service has a place too; a bucket that never drains holds nothing.
             Some(places) if self.quota.count() > Some(0) => places.saturating_add(1),
             _ => self.quota.capacity(),
         }
     }
-}
-
-/// Why the parts of a [`Policy`] do not fit together.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PolicyError {
-    /// The name is empty or too long.
-    #[error("a policy's name has 1 to {NAME_MAX} bytes")]
-    NameLength,
-    /// The name is not printable.
-    #[error("a policy's name has no control characters")]
-    NameCharacters,
-    /// A rate for concurrency, or the other way round.
-    #[error(
-        "`{quota}` does not fit {algorithm}: concurrency takes `N concurrent`, all others `N/WINDOW`"
-    )]
-    Form {
-        /// The quota.
-        quota: Quota,
-        /// The algorithm it does not fit.
-        algorithm: Algorithm,
-    },
-    /// A burst where nothing can burst.
-    #[error("`burst` is the capacity of a bucket; windows have none, and a queue sets its own")]
-    Burst,
-    /// A queue on something else than a leaky bucket.
-    #[error("only a leaky-bucket has a queue")]
-    Queue,
-    /// More undelayed places than the queue has.
-    #[error("`undelayed` is at most the number of places in the queue")]
-    Undelayed,
-    /// A sliding log that would remember too much.
-    #[error(
-        "a sliding-log remembers each of its units, so it counts at most {SLIDING_LOG_MAX}; use \
-         sliding-window"
-    )]
-    LogTooLong,
-    /// A time zone where there is no calendar.
-    #[error("a time zone goes with a fixed-window of whole days, weeks, months or years")]
-    Zone,
-    /// Any window, of what is no bucket with a rate.
-    #[error("only a bucket that lets something pass can go on under any window")]
-    AnyWindow,
-    /// Not exact, where it can only be that.
-    #[error(
-        "{consistency} is for a bucket without a queue, a fixed-window or a sliding-window: {reason}"
-    )]
-    Consistency {
-        /// What was asked for.
-        consistency: Consistency,
-        /// Why it cannot be.
-        reason: &'static str,
-    },
 }

@@ -24,6 +24,8 @@ pub(super) struct Bucket {
     window: BigInt,
     count: BigInt,
     parts: BigInt,
+    /// How much of it there is, in percent: units cost as much more as there is less.
+    percent: u8,
     /// The level right after the last change, and when that was. `None` before the first.
     last: Option<(Time, BigInt)>,
     slack: BigInt,
@@ -35,6 +37,7 @@ impl Bucket {
             window: window(policy),
             count: count(policy),
             parts: BigInt::from(1),
+            percent: policy.percent(),
             last: None,
             slack: BigInt::ZERO,
         }
@@ -66,6 +69,33 @@ impl Bucket {
         &self.window * &self.parts * units
     }
 
+    /// What units cost at so many percent, rounded up (or down) to what drains in the part of a nanosecond in which time is told.
+    fn cost(&self, units: u64, percent: u8, round_up: bool) -> BigInt {
+        if percent == 100 {
+            return self.units(units);
+        }
+        let (mut grain, mut rest) = (self.window.clone(), self.count.clone());
+        while rest != BigInt::ZERO {
+            (grain, rest) = (rest.clone(), grain % rest);
+        }
+        let hundredfold = &self.window / &grain * units * 100_u8;
+        let up = if round_up { percent - 1 } else { 0 };
+        (hundredfold + up) / percent * grain * &self.parts
+    }
+
+    /// How high the level may be: as high as ever; or a little higher, if rounding would take the last unit away and what passes then would have
+    /// passed before.
+    fn depth(&self, policy: &Policy) -> BigInt {
+        let whole = self.units(policy.whole_limit());
+        let price = self.cost(1, policy.percent(), true);
+        let units = u128::from(policy.whole_limit()) * u128::from(policy.percent()) / 100;
+        let units = units.max(u128::from(policy.whole_limit().min(1)));
+        let wanted = &price * units;
+        let one_more = self.cost(policy.limit().saturating_add(1), policy.percent(), true);
+        let is_harmless = wanted <= &whole + price - self.units(1) && wanted < one_more;
+        if wanted > whole && is_harmless { wanted } else { whole }
+    }
+
     fn change(&mut self, at: Time, level: BigInt) {
         if self.is_surely_fresh(at) {
             self.slack = BigInt::ZERO;
@@ -76,7 +106,7 @@ impl Bucket {
 
 impl Meter for Bucket {
     fn passes(&self, policy: &Policy, at: Time, cost: u64) -> bool {
-        self.level(at) + self.units(cost) <= self.units(policy.limit())
+        self.level(at) + self.cost(cost, policy.percent(), true) <= self.depth(policy)
     }
 
     fn is_fresh(&self, at: Time) -> bool {
@@ -84,16 +114,17 @@ impl Meter for Bucket {
     }
 
     fn charge(&mut self, at: Time, units: u64) {
-        self.change(at, self.level(at) + self.units(units));
+        self.change(at, self.level(at) + self.cost(units, self.percent, true));
     }
 
     fn give_back(&mut self, at: Time, _charged_at: Time, units: u64) {
-        let level = self.level(at) - self.units(units);
+        let level = self.level(at) - self.cost(units, self.percent, false);
         self.change(at, level.max(BigInt::ZERO));
     }
 
     fn adopt(&mut self, at: Time, policy: &Policy) {
         let (count, window) = (count(policy), window(policy));
+        self.percent = policy.percent();
         if self.count == count && self.window == window {
             return;
         }
@@ -120,6 +151,12 @@ impl Meter for Bucket {
             self.slack += 2 * &count;
         }
         self.count = count;
+    }
+
+    fn settles(&mut self, policy: &Policy) {
+        if self.count == count(policy) && self.window == window(policy) {
+            self.percent = policy.percent();
+        }
     }
 
     fn is_due(&self, policy: &Policy, at: Time) -> bool {

@@ -58,15 +58,17 @@ impl Counter {
         if cost == 0 {
             return None;
         }
-        if cost > limit(policy) {
+        if cost > limit(policy).max(policy.whole_limit()) {
             return Some(Refusal { never: true, retry_after: None });
         }
-        let own = self.wait(policy, time(at), cost);
         let block = self.block(at);
+        // The whole policy may grant it, when it is that again.
+        let is_beyond = cost > limit(policy);
+        let own = if is_beyond { None } else { self.wait(policy, time(at), cost) };
         if own == Some(0) && block == 0 {
             return None;
         }
-        // Somebody may give a permit back while the block lasts, so its end is worth a try.
+        // That may be, or somebody may give a permit back, while the block lasts, so its end is worth a try.
         let known = if own.is_none() && block == 0 { None } else { own.max(Some(block)) };
         Some(Refusal { never: false, retry_after: known.map(Duration::from_nanos) })
     }
@@ -120,6 +122,7 @@ impl Counter {
             // Not as many units as they are now: the time they took then.
             meter.adopt(at, policy);
         }
+        meter.settles(policy);
         if policy.algorithm() == Algorithm::Concurrency {
             // A permit is a place held, not a thing used up: it comes back whole.
             meter.give_back(at, charged_at, cost);

@@ -35,6 +35,9 @@ pub(super) trait Meter {
     /// Counts mean the same under any limit, so most have nothing to do.
     fn adopt(&mut self, _at: Time, _policy: &Policy) {}
 
+    /// What is settled from here on was charged under this definition.
+    fn settles(&mut self, _policy: &Policy) {}
+
     /// Whether a request that comes now may proceed at this moment.
     fn is_due(&self, _policy: &Policy, _at: Time) -> bool {
         true

@@ -19,15 +19,18 @@ pub fn policy(name: &'static str, algorithm: Algorithm) -> BoxedStrategy<Policy>
     .boxed()
 }
 
-/// A policy under this algorithm, half the time with another definition to change to. A fourth of all buckets
-/// may then change their window, too.
+/// A policy under this algorithm, half the time with another definition to change to: a fourth of those is a part of the policy. A fourth of
+/// all buckets may change their window, too.
 pub fn definitions(name: &'static str, algorithm: Algorithm) -> BoxedStrategy<Definitions> {
     let limited = window().prop_flat_map(move |window| {
         let other = option::of(limited(name, algorithm, window));
-        (limited(name, algorithm, window), other)
+        (limited(name, algorithm, window), other, option::weighted(0.25, 1_u8..100))
     });
-    let redefinable = limited.prop_map(|(first, other)| {
-        let other = other.filter(|other| !equally_strict(&first, other));
+    let redefinable = limited.prop_map(|(first, other, part)| {
+        let other = match part {
+            Some(percent) => other.map(|_| first.reduced_to(percent)),
+            None => other.filter(|other| !equally_strict(&first, other)),
+        };
         Definitions { first, other }
     });
     let redefinable = match algorithm {

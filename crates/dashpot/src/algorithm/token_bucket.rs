@@ -20,6 +20,8 @@ pub(super) struct TokenBucket {
     per_nano: u64,
     /// Grains in the time of one unit: w.
     per_unit: u64,
+    /// How much of the rate there is: units cost as much more as there is less.
+    percent: u8,
     /// Grains in the time of all units: τ.
     depth: u128,
     /// Whether it is time that is carried over to a bucket of another rate, and not units.
@@ -43,7 +45,23 @@ impl TokenBucket {
         let shared = if count == 0 { 1 } else { gcd(count, window) };
         let per_unit = window / shared;
         let per_nano = count / shared;
-        Self { per_nano, per_unit, depth: grains(capacity, per_unit), carries_time: false }
+        let depth = grains(capacity, per_unit);
+        Self { per_nano, per_unit, percent: 100, depth, carries_time: false }
+    }
+
+    /// The same at so many percent of its rate, and with room for so many units. Time is told as before, so states are the same: units
+    /// cost more of it, rounded up against the caller.
+    pub(super) fn reduced_to(mut self, percent: u8, capacity: u64) -> Self {
+        self.percent = percent.max(1);
+        // Rounding is not to take away the last of them, nor all if there is one. A little more depth does no harm: as long as it is no more
+        // than a unit costs more, nothing passes that the whole would not let pass.
+        let price = self.cost(1);
+        let wanted = price.saturating_mul(capacity.into());
+        let is_harmless = wanted <= self.depth + (price - u128::from(self.per_unit));
+        if is_harmless && wanted < self.cost(capacity.saturating_add(1)) {
+            self.depth = self.depth.max(wanted);
+        }
+        self
     }
 
     /// The same, carrying time over or units.
@@ -56,7 +74,50 @@ impl TokenBucket {
     pub(super) fn of(rate: Rate) -> Self {
         // A unit takes some time.
         let per_unit = rate.nanos.max(1);
-        Self { per_nano: rate.units, per_unit, depth: 0, carries_time: false }
+        Self { per_nano: rate.units, per_unit, percent: 100, depth: 0, carries_time: false }
+    }
+
+    /// What so many units cost, in grains.
+    #[inline]
+    pub(super) fn cost(&self, units: u64) -> u128 {
+        let grains = grains(units, self.per_unit);
+        if self.percent == 100 { grains } else { self.reduced_cost(grains) }
+    }
+
+    // Out of the way of those that are whole.
+    #[cold]
+    #[inline(never)]
+    fn reduced_cost(&self, grains: u128) -> u128 {
+        let (whole, part) = hundredfold(grains, self.percent);
+        whole.saturating_add(part.div_ceil(self.percent.into()))
+    }
+
+    /// What so many units are worth that are given back: what they cost, but for a part of a grain.
+    pub(super) fn worth(&self, units: u64) -> u128 {
+        let grains = grains(units, self.per_unit);
+        if self.percent == 100 {
+            return grains;
+        }
+        let (whole, part) = hundredfold(grains, self.percent);
+        whole.saturating_add(part / u128::from(self.percent))
+    }
+
+    /// How many units so many grains are.
+    #[inline]
+    fn units(&self, room: u128) -> u64 {
+        if self.percent == 100 { divide(room, self.per_unit) } else { self.reduced_units(room) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reduced_units(&self, room: u128) -> u64 {
+        let (percent, price) = (u128::from(self.percent), grains(100, self.per_unit));
+        let units = room / price * percent + room % price * percent / price;
+        u64::try_from(units).unwrap_or(u64::MAX)
+    }
+
+    pub(super) const fn depth(&self) -> u128 {
+        self.depth
     }
 
     pub(super) fn rate(&self) -> Rate {
@@ -93,7 +154,9 @@ impl TokenBucket {
     /// The same bucket in short, if all its numbers are.
     pub(super) fn short(&self) -> Option<Short> {
         // Grains are nanoseconds for nearly all limits that people write.
-        let unit = NonZeroU64::new(self.per_unit).filter(|_| self.per_nano == 1)?;
+        let is_whole = grains(100, self.per_unit).is_multiple_of(self.percent.into());
+        let unit = u64::try_from(self.cost(1)).ok().filter(|_| self.per_nano == 1 && is_whole)?;
+        let unit = NonZeroU64::new(unit)?;
         let depth = u64::try_from(self.depth).ok().filter(|depth| (1..=SHORT).contains(depth))?;
         Some(Short { unit, depth, limit: depth / unit })
     }
@@ -184,7 +247,7 @@ impl Enforce for TokenBucket {
     type State = Tat;
 
     fn verdict(&self, tat: &Tat, now: u64, cost: u64) -> Verdict {
-        let wanted = self.backlog(tat, now).saturating_add(grains(cost, self.per_unit));
+        let wanted = self.backlog(tat, now).saturating_add(self.cost(cost));
         match wanted.saturating_sub(self.depth) {
             0 => Verdict::ALLOW,
             missing => Verdict::Deny(Retry::After(self.nanos(missing))),
@@ -194,17 +257,17 @@ impl Enforce for TokenBucket {
     fn charge(&self, tat: &mut Tat, now: u64, units: u64) {
         // Never from before now: a rest fills the bucket, it does not overfill it.
         let start = tat.0.max(self.moment(now));
-        tat.0 = start.saturating_add(grains(units, self.per_unit));
+        tat.0 = start.saturating_add(self.cost(units));
     }
 
     fn credit(&self, tat: &mut Tat, now: u64, _charged_at: u64, units: u64) {
-        let earlier = tat.0.saturating_sub(grains(units, self.per_unit));
+        let earlier = tat.0.saturating_sub(self.worth(units));
         tat.0 = earlier.max(self.moment(now));
     }
 
     fn remaining(&self, tat: &Tat, now: u64) -> u64 {
         let room = self.depth.saturating_sub(self.backlog(tat, now));
-        divide(room, self.per_unit)
+        self.units(room)
     }
 
     fn reset_after(&self, tat: &Tat, now: u64) -> u64 {
@@ -256,6 +319,12 @@ fn divide(number: u128, by: u64) -> u64 {
         Ok(number) => number / by,
         Err(_) => u64::try_from(number / u128::from(by)).unwrap_or(u64::MAX),
     }
+}
+
+/// A hundred times a number, by a percentage: what is whole, and a hundred times what is left over.
+fn hundredfold(number: u128, percent: u8) -> (u128, u128) {
+    let percent = u128::from(percent);
+    ((number / percent).saturating_mul(100), number % percent * 100)
 }
 
 fn grains(one: u64, other: u64) -> u128 {

@@ -1,6 +1,6 @@
 use std::hint;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 
@@ -11,6 +11,10 @@ const LOOK_EVERY: u64 = 1_000_000_000;
 
 /// While slewing, one nanosecond in this many is held back.
 const SLEW: u64 = 8;
+
+/// So many nanoseconds, at least, is a course kept to before others go by it without looking at it: longer than processors read their
+/// counters ahead.
+const SETTLED_AFTER: u64 = 10_000;
 
 /// No offset: time is read by the course it is on.
 const STEERED: u64 = u64::MAX;
@@ -75,12 +79,14 @@ impl SystemClock {
             self.look();
         }
         let (course, monotonic) = self.course.read(|| self.monotonic());
-        if course.has_caught_up(monotonic)
+        if course.has_settled(monotonic)
             && let Some(_steering) = self.steering.try_lock()
         {
-            // It is the same course as long as nobody else steers.
-            let course = self.course.change(|course| course.caught_up(self.monotonic()));
-            self.offset.store(course.offset(), Ordering::Release);
+            // Somebody else may have steered meanwhile.
+            let course = self.course.load();
+            if course.has_settled(self.monotonic()) {
+                self.offset.store(course.offset(), Ordering::Release);
+            }
         }
         Timestamp::from_nanos(course.at(monotonic))
     }
@@ -94,10 +100,14 @@ impl SystemClock {
         // In this order: if the thread loses its core in between, the wall is a little behind the
         // monotonic moment, and the clock is slowed for a second rather than hurried.
         let wall = wall_nanos();
-        self.offset.store(STEERED, Ordering::Release);
-        let course = self.course.change(|course| course.steer(self.monotonic(), wall));
-        self.offset.store(course.offset(), Ordering::Release);
+        let course = self.steer(|course, monotonic| course.steer(monotonic, wall));
         self.next_look.store(course.from.saturating_add(LOOK_EVERY), Ordering::Relaxed);
+    }
+
+    /// Takes another course from this moment on. Callers take turns.
+    fn steer(&self, steered: impl FnOnce(Course, u64) -> Course) -> Course {
+        self.offset.store(STEERED, Ordering::Release);
+        self.course.change(|course| steered(course, self.monotonic()))
     }
 }
 
@@ -158,7 +168,10 @@ impl SharedCourse {
     fn read(&self, moment: impl Fn() -> u64) -> (Course, u64) {
         loop {
             let before = self.sequence.load(Ordering::Acquire);
-            let (course, moment) = (self.load(), moment());
+            let course = self.load();
+            in_turn();
+            let moment = moment();
+            in_turn();
             fence(Ordering::Acquire);
             if before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before {
                 return (course, moment);
@@ -171,6 +184,8 @@ impl SharedCourse {
     fn change(&self, change: impl FnOnce(Course) -> Course) -> Course {
         self.sequence.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
+        // Else the moment of the change may be one at which others still go by the old course.
+        in_turn();
         let course = change(self.load());
         self.from.store(course.from, Ordering::Relaxed);
         self.shown.store(course.shown, Ordering::Relaxed);
@@ -178,6 +193,13 @@ impl SharedCourse {
         self.sequence.fetch_add(1, Ordering::Release);
         course
     }
+}
+
+/// Lets what stands before it in the program be done before what stands behind it begins: a processor may read its counter ahead of
+/// both, whatever order memory is accessed in. The system's clock is read in turn, which takes too long for every reading of ours.
+#[inline]
+fn in_turn() {
+    hint::black_box(Instant::now());
 }
 
 fn wall_nanos() -> u64 {
@@ -200,23 +222,15 @@ impl Course {
         self.shown.saturating_add(elapsed - held_back)
     }
 
-    /// What is to be added to the monotonic clock, if it keeps its pace.
+    /// What is to be added to the monotonic clock when all of what it was ahead has been held back.
     fn offset(&self) -> u64 {
-        if self.ahead == 0 { self.shown.wrapping_sub(self.from) } else { STEERED }
+        self.shown.wrapping_sub(self.from).wrapping_sub(self.ahead)
     }
 
-    /// Whether all of what it was ahead has been held back.
-    fn has_caught_up(&self, monotonic: u64) -> bool {
-        self.ahead > 0 && monotonic.saturating_sub(self.from) / SLEW >= self.ahead
-    }
-
-    /// The same course, told from now on, and ahead of the wall by nothing if it has caught up.
-    fn caught_up(&self, monotonic: u64) -> Self {
-        let ahead = if self.has_caught_up(monotonic) { 0 } else { self.ahead };
-        match ahead {
-            0 => Self { from: monotonic, shown: self.at(monotonic), ahead },
-            _ => *self,
-        }
+    /// Whether that has been for a while: nobody can have read a moment from before and not be through with it.
+    fn has_settled(&self, monotonic: u64) -> bool {
+        let elapsed = monotonic.checked_sub(self.from.saturating_add(SETTLED_AFTER));
+        elapsed.is_some_and(|elapsed| elapsed / SLEW >= self.ahead)
     }
 
     fn steer(&self, monotonic: u64, wall: u64) -> Self {
@@ -270,12 +284,13 @@ mod tests {
     }
 
     #[test]
-    fn it_keeps_its_pace_again_as_soon_as_it_has_caught_up() {
+    fn it_keeps_its_pace_again_some_time_after_it_has_caught_up() {
         let course = started_at(100 * SECOND).steer(0, 99 * SECOND);
-        assert_eq!(course.caught_up(8 * SECOND - 1), course);
-        let after = course.caught_up(9 * SECOND);
-        assert_eq!(after, Course { from: 9 * SECOND, shown: 108 * SECOND, ahead: 0 });
-        assert_eq!(after.at(10 * SECOND), course.at(10 * SECOND));
+        assert!(!course.has_settled(8 * SECOND + SETTLED_AFTER - 1));
+        assert!(course.has_settled(8 * SECOND + SETTLED_AFTER));
+        for moment in [8 * SECOND, 8 * SECOND + SETTLED_AFTER, 10 * SECOND] {
+            assert_eq!(course.at(moment), course.offset().wrapping_add(moment));
+        }
     }
 
     #[test]
@@ -334,10 +349,15 @@ mod tests {
         let clock = SystemClock::new();
         let latest = AtomicU64::new(0);
         std::thread::scope(|scope| {
-            let read = || {
+            let read = |compares: bool| {
                 let mut last = 0;
                 for _ in 0..200_000 {
-                    let seen = latest.load(Ordering::SeqCst);
+                    let mut seen = 0;
+                    if compares {
+                        seen = latest.load(Ordering::SeqCst);
+                        // What the processor reads ahead of that is none of the clock's doing.
+                        in_turn();
+                    }
                     let now = clock.now().as_nanos();
                     assert!(now >= last, "{} ns back", last - now);
                     assert!(now + READ_AHEAD >= seen, "{} ns behind", seen - now);
@@ -345,19 +365,19 @@ mod tests {
                     latest.fetch_max(now, Ordering::SeqCst);
                 }
             };
-            let readers = [(); 3].map(|()| scope.spawn(read));
-            let mut slower = false;
+            let readers = [true, false, false].map(|compares| scope.spawn(move || read(compares)));
+            let mut steered = 0_u64;
             while !readers.iter().all(|reader| reader.is_finished()) {
                 // To a pace an eighth slower and back, as if the wall clock were set and set.
-                slower = !slower;
-                let behind = if slower { 3600 * SECOND } else { 0 };
-                clock.offset.store(STEERED, Ordering::SeqCst);
-                let course = clock.course.change(|course| {
-                    let monotonic = clock.monotonic();
-                    course.steer(monotonic, course.at(monotonic) - behind)
-                });
-                clock.offset.store(course.offset(), Ordering::SeqCst);
-                std::thread::yield_now();
+                steered += 1;
+                let behind = if steered.is_multiple_of(2) { 3600 * SECOND } else { 0 };
+                let steering = clock.steering.lock();
+                clock.steer(|course, now| course.steer(now, course.at(now) - behind));
+                drop(steering);
+                // Sometimes long enough for it to settle.
+                for _ in 0..steered % 4 {
+                    std::thread::yield_now();
+                }
             }
         });
     }

@@ -1,4 +1,4 @@
-//! The table under model checkers: the code as it is shipped, on atomics and locks whose every step
+//! The table (and [the gate](crate::Gate)) under model checkers: the code as it is shipped, on atomics and locks whose every step
 //! the checker decides. `scripts/test` runs these with both.
 //!
 //! - [loom](https://docs.rs/loom) goes through all interleavings of a small scenario in which threads
@@ -33,20 +33,20 @@ use shuttle as checker;
 
 /// How far a scenario is explored.
 #[derive(Clone, Copy)]
-pub(super) struct Effort {
+pub(crate) struct Effort {
     /// By loom: how many times threads are interrupted where they would not wait; all if `None`.
     #[cfg_attr(dashpot_shuttle, expect(dead_code))]
-    pub(super) interruptions: Option<usize>,
+    pub(crate) interruptions: Option<usize>,
     /// By shuttle: how many schedules.
     #[cfg_attr(dashpot_loom, expect(dead_code))]
-    pub(super) schedules: usize,
+    pub(crate) schedules: usize,
 }
 
 /// How long loom may take for a scenario. Few take as long: what a load may return multiplies.
 const LONGEST: Duration = Duration::from_secs(3);
 
 /// Runs a scenario again and again, each time otherwise.
-pub(super) fn explore(effort: Effort, scenario: impl Fn() + Send + Sync + 'static) {
+pub(crate) fn explore(effort: Effort, scenario: impl Fn() + Send + Sync + 'static) {
     let (runs, start) = (Arc::new(AtomicU64::new(0)), Instant::now());
     let counted = {
         let runs = runs.clone();
@@ -92,7 +92,7 @@ fn run(effort: Effort, scenario: impl Fn() + Send + Sync + 'static) {
 }
 
 /// Runs these at the same time, and returns what they return.
-pub(super) fn together<T: Send + 'static>(works: impl IntoIterator<Item = Work<T>>) -> Vec<T> {
+pub(crate) fn together<T: Send + 'static>(works: impl IntoIterator<Item = Work<T>>) -> Vec<T> {
     #[cfg(dashpot_loom)]
     loom::explore();
     let threads: Vec<_> = works
@@ -114,9 +114,9 @@ pub(super) fn together<T: Send + 'static>(works: impl IntoIterator<Item = Work<T
 }
 
 /// What a thread does.
-pub(super) type Work<T> = Box<dyn FnOnce() -> T + Send>;
+pub(crate) type Work<T> = Box<dyn FnOnce() -> T + Send>;
 
-pub(super) fn boxed<T>(work: impl FnOnce() -> T + Send + 'static) -> Work<T> {
+pub(crate) fn boxed<T>(work: impl FnOnce() -> T + Send + 'static) -> Work<T> {
     Box::new(work)
 }
 
@@ -127,4 +127,4 @@ macro_rules! work {
         $crate::memory::models::boxed(move || $body)
     }};
 }
-pub(super) use work;
+pub(crate) use work;

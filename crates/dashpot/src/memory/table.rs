@@ -148,7 +148,7 @@ impl Table {
     /// have been too many: states under this one are then kept aside.
     pub(super) fn definition_bits(&self, definition: &Arc<Definition>) -> Option<u64> {
         for (bits, known) in (1..).zip(&self.definitions) {
-            if known.get_or_init(|| definition.clone()).keeps_alike(definition) {
+            if known.get_or_init(|| Policy::whole_definition(definition)).keeps_alike(definition) {
                 return Some(bits);
             }
         }
