@@ -40,6 +40,7 @@ struct Denied {
     at: Timestamp,
     heard: Instant,
     cost: u64,
+    limit: u64,
 }
 
 impl Denials {
@@ -68,8 +69,9 @@ impl Denials {
         let mut judged = questions.iter().zip(&known);
         let denied = judged.any(|(question, known)| {
             let state = known.recalled.state(question, now);
-            known.recalled.tells(question.cost, known.cost)
-                && !state.allows(now, Cost::new(question.cost))
+            let (asked, known_by) =
+                ((question.cost, question.policy.limit()), (known.cost, known.limit));
+            known.recalled.tells(asked, known_by) && !state.allows(now, Cost::new(question.cost))
         });
         denied.then(|| (now, known.into_iter().map(|denied| denied.recalled).collect()))
     }
@@ -111,7 +113,8 @@ impl Denials {
             keys.clear();
         }
         for (question, (recalled, at)) in questions.iter().zip(answers) {
-            let denied = Denied { recalled: recalled.clone(), at, heard, cost: question.cost };
+            let (cost, limit) = (question.cost, question.policy.limit());
+            let denied = Denied { recalled: recalled.clone(), at, heard, cost, limit };
             keys.insert(question.key.clone(), denied);
         }
         self.count.store(keys.len(), Ordering::Relaxed);

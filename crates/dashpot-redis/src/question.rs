@@ -100,10 +100,11 @@ impl<'p> Question<'p> {
     /// How far ahead of now a bucket may be for a cost to pass: by the least of its definitions, told in grains of
     /// this rate, of which there may be a part too much.
     fn room(&self, cost: u64, rate: Rate) -> Span {
-        let own = Span::of(self.policy.limit().saturating_sub(cost), rate);
+        let left = |policy: &Policy| policy.depth().saturating_sub(policy.grains(cost));
+        let own = Span::of(left(self.policy), rate);
         let room = |policy: &&Policy| {
             let theirs = policy.rate()?;
-            Some(Span::of(policy.limit().saturating_sub(cost), theirs).told_in(theirs, rate))
+            Some(Span::of(left(policy), theirs).told_in(theirs, rate))
         };
         let others = self.others.iter().filter_map(room);
         others.fold(own, |least, room| least.shorter(room))
@@ -147,7 +148,7 @@ impl<'p> Question<'p> {
                     return;
                 }
                 let room = self.room(cost.saturating_add(besides), rate);
-                let cost = Span::of(cost, rate);
+                let cost = Span::of(self.policy.grains(cost), rate);
                 let carried = self.policy.carried_rate().unwrap_or(rate);
                 call.arg(format!(" 0 {}:{}", carried.units, carried.nanos));
                 call.arg(cost.micros).arg(cost.grains).arg(room.micros).arg(room.grains);
@@ -209,7 +210,11 @@ impl Settling<'_> {
             "u" => return false,
             "b" => {
                 let Some(rate) = policy.rate().filter(|rate| rate.units > 0) else { return false };
-                let span = Span::of(units, rate);
+                let grains = match deed {
+                    Deed::Charge => policy.grains(units),
+                    Deed::Back | Deed::Undo => policy.worth(units),
+                };
+                let span = Span::of(grains, rate);
                 call.arg(letter).arg(deed.name()).arg(micros);
                 let carried = policy.carried_rate().unwrap_or(rate);
                 call.arg(format!("{}:{}", carried.units, carried.nanos));
@@ -288,7 +293,7 @@ pub(crate) const fn micros_up(nanos: u64) -> u64 {
     nanos.div_ceil(1000)
 }
 
-/// How long some units take: whole microseconds, and grains beyond.
+/// A time in grains: whole microseconds, and grains beyond.
 pub(crate) struct Span {
     pub(crate) micros: u64,
     pub(crate) grains: u64,
@@ -296,9 +301,8 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    pub(crate) fn of(units: u64, rate: Rate) -> Self {
+    pub(crate) fn of(grains: u128, rate: Rate) -> Self {
         let per_micro = u128::from(rate.units) * 1000;
-        let grains = u128::from(units) * u128::from(rate.nanos);
         let short = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
         Self {
             micros: short(grains / per_micro),

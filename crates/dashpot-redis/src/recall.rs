@@ -112,7 +112,7 @@ impl Recalled {
         let at = in_grains(now, *rate);
         let mut full_at = held.among(at, full_at(*micros, *grains, *rate), *rate).full_at;
         if allowed {
-            full_at += u128::from(question.cost) * u128::from(rate.nanos);
+            full_at += question.policy.grains(question.cost);
         }
         let wait = |until: u128| {
             let grains = until.saturating_sub(at);
@@ -193,11 +193,11 @@ impl Recalled {
         }
     }
 
-    /// Whether it tells a moment later how a cost would fare, having been asked about another.
-    pub(crate) fn tells(&self, cost: u64, asked: u64) -> bool {
+    /// Whether it tells a moment later how a cost would fare under a limit, having been asked about another.
+    pub(crate) fn tells(&self, cost_and_limit: (u64, u64), asked: (u64, u64)) -> bool {
         match self.counts {
             // Only the entries that mattered are known.
-            Counts::SlidingLog(_) => cost == asked,
+            Counts::SlidingLog(_) => cost_and_limit == asked,
             // They may come back at any moment.
             Counts::Permits(_) => false,
             _ => true,

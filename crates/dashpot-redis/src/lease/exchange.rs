@@ -117,7 +117,7 @@ pub(super) fn lease_call(
         call.arg(units);
         match rate {
             Some(rate) => {
-                let span = Span::of(units, rate);
+                let span = Span::of(policy.grains(units), rate);
                 call.arg(span.micros).arg(span.grains);
             }
             None => drop(call.arg(0).arg(0)),

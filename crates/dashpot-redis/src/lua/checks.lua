@@ -15,7 +15,7 @@ local function split(raw)
   return tonumber(sub(raw, 2, 17)), sub(raw, 19)
 end
 
--- A state that was not plain, and how it stands: it may be asked about again.
+-- A state that was not plain, the rate it was asked about at, and how it stands: it may be asked about again.
 local known
 
 local function bucket(i, at)
@@ -31,8 +31,8 @@ local function bucket(i, at)
   end
   if state and state ~= '' then
     tat = tonumber(sub(state, 1, 16))
-    if known and raw == known[1] then
-      tat, grains, leases, lasting = known[2], known[3], known[4], known[5]
+    if known and raw == known[1] and rate == known[2] then
+      tat, grains, leases, lasting = known[3], known[4], known[5], known[6]
     elseif sub(state, 17) ~= rate then
       local beyond, own, text = string.match(state, ' (%d+) ([^|]*)(.*)$')
       grains = tonumber(beyond)
@@ -66,7 +66,7 @@ local function bucket(i, at)
         end
         call('SET', key, kept, 'PXAT', format('%.0f', math.ceil(ends / 1000)))
       else
-        known = {raw, tat, grains, leases, lasting}
+        known = {raw, rate, tat, grains, leases, lasting}
       end
     end
     if tat < now then

@@ -48,6 +48,26 @@ async fn a_deadline_without_end_is_no_panic() {
     let _ = store.decide(&[Check::new(&api, "alice")]).await;
 }
 
+/// Two keys that were charged at one moment are kept in the same words. Asked about in one call, one under the definition
+/// they were charged under and one under another, the second was not carried over.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_stand_alike_are_told_apart_by_their_rates() {
+    let server = RedisServer::start();
+    let store = RedisStore::builder(server.url()).deadline(Duration::from_secs(5)).start().unwrap();
+    ready(&store).await;
+    let (new, old) = (policy("api", "9/10min"), policy("api", "3/10min"));
+
+    let both = [Check::new(&new, "alice"), Check::new(&new, "bob")];
+    assert!(store.decide(&both).await.unwrap().is_allowed());
+    let both = [Check::new(&new, "alice"), Check::new(&old, "bob")];
+    assert!(store.decide(&both).await.unwrap().is_allowed());
+
+    let bob = store.manage(&old, Key::from("bob"), KeyOperation::Peek).await.unwrap();
+    let wait = bob.statuses()[0].reset_after();
+    // Two units of 200 s, and not one of 66⅔ s and one of 200 s.
+    assert!(wait > Duration::from_secs(380) && wait <= Duration::from_secs(400), "{wait:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_foreign_value_does_not_stop_the_server() {
     let server = RedisServer::start();
