@@ -15,7 +15,6 @@ use crate::problem::Problems;
 use crate::rule::{Absent, Enforced, Priority, Rule};
 use crate::set::RuleSet;
 use crate::source::Span;
-use crate::weight::Weight;
 
 /// A set that can be used, and where its rules are written.
 struct Case<'c> {
@@ -42,6 +41,7 @@ pub(crate) fn advise(set: &RuleSet, config: &Config, problems: &mut Problems) {
         trust::everybody_is_believed,
         never_reached,
         weights::costs_over_weighted_limits,
+        weights::costs_over_parts_of_classes,
         tiers_without_limits,
     ] {
         advice(&case, problems);
@@ -92,9 +92,10 @@ fn only_addresses(case: &Case<'_>, problems: &mut Problems) {
 }
 
 fn only_one_counter(case: &Case<'_>, problems: &mut Problems) {
-    let rules = &case.set.rules;
-    if !rules.is_empty()
-        && rules.iter().all(|rule| rule.by.is_empty())
+    // What this process takes at once is nobody's limit.
+    let mut rules = case.set.rules.iter().filter(|rule| rule.capacity.is_none()).peekable();
+    if rules.peek().is_some()
+        && rules.all(|rule| rule.by.is_empty())
         && let Some(span) = case.first()
     {
         let message = "all limits are shared by all callers: one of them can use them up for all";
@@ -192,9 +193,11 @@ fn is_chosen(fact: &Fact, condition: &Condition) -> bool {
 fn never_reached(case: &Case<'_>, problems: &mut Problems) {
     for (rule, span) in case.rules() {
         let covering = |priority: &&Priority| {
-            priority.weight == Weight::Unlimited && priority.condition.covers(&rule.condition)
+            priority.is_unlimited() && priority.condition.covers(&rule.condition)
         };
-        if let Some(priority) = case.set.priorities.iter().find(covering) {
+        if rule.capacity.is_none()
+            && let Some(priority) = case.set.priorities.iter().find(covering)
+        {
             let message =
                 format!("this never matters: priority `{}` is unlimited here", priority.name);
             problems.advise(span, message);
@@ -203,7 +206,7 @@ fn never_reached(case: &Case<'_>, problems: &mut Problems) {
             let message = "enforced for 0 of 100 keys, which is nobody";
             problems.advise(span, message).hint("write shadow = true if that is meant");
         }
-        if rule.policies().all(|policy| policy.quota().is_unlimited()) {
+        if rule.capacity.is_none() && rule.policies().all(|policy| policy.quota().is_unlimited()) {
             problems.advise(span, "this never denies: all its limits are `unlimited`");
         }
         let bodiless = |name: &String| matches!(name.as_str(), "GET" | "HEAD" | "OPTIONS");

@@ -3,11 +3,15 @@
 mod identity;
 mod limits;
 mod lists;
+mod overload;
 mod rule;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
+
+use dashpot::{Clock, SystemClock};
 
 use limits::Names;
 
@@ -20,7 +24,7 @@ use crate::live::Seen;
 use crate::matching::{Condition, Index, Methods, Wanted};
 use crate::problem::{Problems, RuleErrors};
 use crate::read::{List, Map};
-use crate::rule::Priority;
+use crate::rule::{Priority, Rule};
 use crate::set::{MemorySettings, RuleSet, ServeSettings, StoreSettings};
 use crate::source::{Source, Span, Written};
 use crate::{AccessLog, Fact, Headers, ParseFactError, ProxySettings};
@@ -75,8 +79,12 @@ impl Compiler<'_> {
         let priorities = self.priorities(config.priorities());
         let mut rules = Vec::new();
         let mut names = Names::default();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         for written in config.rules() {
-            rules.extend(self.rule(written, &identity, &store, &priorities, &mut names));
+            let rule = self.rule(written, &identity, &store, &priorities, &mut names, &clock);
+            if let Some(rule) = rule {
+                rules.push(Rule { number: rules.len(), ..rule });
+            }
         }
         let (allow, block) = (self.lists(config.allow.as_ref()), self.lists(config.block.as_ref()));
         let mut listed = allow.values.iter().chain(&block.values);
@@ -84,6 +92,7 @@ impl Compiler<'_> {
             lists_need_body: listed.any(|(fact, _)| identity.is_in_body(fact)),
             rule_index: Index::new(rules.iter().map(|rule| &rule.condition)),
             priority_index: Index::new(priorities.iter().map(|priority| &priority.condition)),
+            has_gates: rules.iter().any(|rule| rule.capacity.is_some()),
             rules,
             priorities,
             allow,
@@ -257,7 +266,11 @@ impl Compiler<'_> {
         let mut priorities: Vec<Priority> = Vec::new();
         let mut places: HashMap<&String, &Span> = HashMap::new();
         for Written { value: section, .. } in written {
-            let (Some(name), Some(weight)) = (&section.name, &section.weight) else { continue };
+            let Some(name) = &section.name else { continue };
+            if section.weight.is_none() && section.class.is_none() && section.misread.is_empty() {
+                let hint = "write weight = 10.0, or class = \"critical\"";
+                self.error_with(&name.span, "this priority has neither a weight nor a class", hint);
+            }
             match places.get(&name.value.0) {
                 None => {
                     places.insert(&name.value.0, &name.span);
@@ -270,7 +283,9 @@ impl Compiler<'_> {
                 number: priorities.len(),
                 name: name.value.0.clone(),
                 condition: self.condition(section.r#match.as_ref()),
-                weight: weight.value,
+                weight: value(&section.weight),
+                class: value(&section.class).unwrap_or_default(),
+                tally: Arc::default(),
             });
         }
         priorities

@@ -64,12 +64,17 @@ fn in_short(rule: &Rule) -> String {
 }
 
 fn compare(before: &Rule, after: &Rule, lines: &mut Vec<String>) {
-    let changed: Vec<_> = before
-        .summary()
-        .into_iter()
-        .zip(after.summary())
-        .filter(|(old, new)| old != new)
-        .map(|((item, old), (_, new))| format!("{item} {old} → {new}"))
+    let (old, new) = (before.summary(), after.summary());
+    let say = |of: &[(&str, String)], item: &str| {
+        let said = of.iter().find(|(known, _)| *known == item);
+        said.map_or_else(|| "none".to_owned(), |(_, value)| value.clone())
+    };
+    let only_new = new.iter().filter(|(item, _)| !old.iter().any(|(known, _)| known == item));
+    let items = old.iter().chain(only_new).map(|(item, _)| *item);
+    let changed: Vec<_> = items
+        .map(|item| (item, say(&old, item), say(&new, item)))
+        .filter(|(_, old, new)| old != new)
+        .map(|(item, old, new)| format!("{item} {old} → {new}"))
         .collect();
     if changed.is_empty() {
         return;
@@ -100,7 +105,7 @@ fn goes_on(old: &Policy, new: &Policy) -> bool {
 fn compare_priorities(before: &RuleSet, after: &RuleSet, lines: &mut Vec<String>) {
     let show = |set: &RuleSet| -> Vec<(String, String)> {
         let show = |priority: &crate::rule::Priority| {
-            let what = format!("{}, {}", priority.condition.summary(), priority.weight);
+            let what = format!("{}, {}", priority.condition.summary(), priority.summary());
             (priority.name.clone(), what)
         };
         set.priorities.iter().map(show).collect()

@@ -6,7 +6,6 @@ use dashpot::Key;
 
 use crate::plan::Refusal;
 use crate::secret::presentable;
-use crate::weight::Weight;
 use crate::{Descriptor, Fact, RuleSet};
 
 /// What a request would be held to, and why: which rules match, which facts were believed, which
@@ -16,7 +15,7 @@ use crate::{Descriptor, Fact, RuleSet};
 pub struct Explanation {
     /// The facts that rules asked for.
     pub facts: Vec<ExplainedFact>,
-    /// The priority that counts, and its weight.
+    /// The priority that counts, and what it means: `weight 10, class critical`.
     pub priority: Option<(String, String)>,
     /// The rules that match.
     pub rules: Vec<ExplainedRule>,
@@ -65,7 +64,7 @@ impl Explanation {
             Some(Refusal::Limited(_) | Refusal::Unavailable(_)) => None, // Not before it is decided.
             None => match (set.allow.find(request, path), selection.priority) {
                 (Some(fact), _) => Some(format!("allowed: {fact} is on the allow list")),
-                (None, Some(first)) if first.weight == Weight::Unlimited => {
+                (None, Some(first)) if first.is_unlimited() => {
                     Some(format!("allowed: priority `{}` is unlimited", first.name))
                 }
                 _ if selection.rules.is_empty() => Some("allowed: no rule matches".to_owned()),
@@ -88,11 +87,17 @@ impl Explanation {
             ExplainedRule {
                 name: rule.name.clone(),
                 matches: rule.condition.summary(),
-                key: ask.map(|ask| key_values(plan.key(ask))),
-                policies: ask
-                    .map(|ask| ask.policies.iter().map(ToString::to_string).collect())
-                    .unwrap_or_default(),
-                enforced: ask.is_some_and(|ask| ask.enforced),
+                key: match &rule.capacity {
+                    Some(_) => Some(Vec::new()),
+                    None => ask.map(|ask| key_values(plan.key(ask))),
+                },
+                policies: match (&rule.capacity, ask) {
+                    (Some(capacity), _) => vec![capacity.summary()],
+                    (None, Some(ask)) => ask.policies.iter().map(ToString::to_string).collect(),
+                    (None, None) => Vec::new(),
+                },
+                enforced: ask
+                    .map_or(rule.capacity.is_some() && rule.is_enforced(&[]), |ask| ask.enforced),
             }
         });
         Self {
@@ -101,9 +106,7 @@ impl Explanation {
                 .filter(|fact| !matches!(fact, Fact::Param(_)))
                 .map(explain)
                 .collect(),
-            priority: selection
-                .priority
-                .map(|first| (first.name.clone(), first.weight.to_string())),
+            priority: selection.priority.map(|first| (first.name.clone(), first.summary())),
             rules: rules.collect(),
             verdict,
         }
@@ -146,8 +149,8 @@ impl fmt::Display for Explanation {
         if let Some(verdict) = &self.verdict {
             writeln!(f, "{verdict}")?;
         }
-        if let Some((name, weight)) = &self.priority {
-            writeln!(f, "priority `{name}`, weight {weight}")?;
+        if let Some((name, what)) = &self.priority {
+            writeln!(f, "priority `{name}`, {what}")?;
         }
         for fact in &self.facts {
             let value = fact.value.as_deref().unwrap_or("(absent)");

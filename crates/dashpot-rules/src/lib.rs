@@ -40,7 +40,9 @@
     clippy::unwrap_used
 )]
 
+mod adaptive;
 mod advice;
+mod capacity;
 mod compile;
 mod config;
 mod describe;
@@ -70,6 +72,8 @@ mod token;
 mod watch;
 mod weight;
 
+pub use adaptive::Adaptive;
+pub use capacity::{Entry, Gates};
 pub use describe::{HeaderStyle, Headers, OnDeny};
 pub use descriptor::{Descriptor, Facts};
 pub use diff::diff;

@@ -1,6 +1,7 @@
 //! From rules to checks, and what came of them.
 
 mod ruling;
+mod serving;
 mod several;
 
 pub use ruling::{Asked, Pending, Refusal, Ruling};
@@ -15,10 +16,10 @@ use dashpot::{
 };
 use smallvec::SmallVec;
 
-use crate::rule::{Cut, OnStoreError, Rule, Settle};
+use crate::capacity::Gates;
+use crate::rule::{Cut, OnStoreError, Priority, Rule, Settle};
 use crate::set::Selection;
 use crate::share::Policies;
-use crate::weight::Weight;
 use crate::{Descriptor, Fact};
 
 /// What to ask a store about one request.
@@ -30,6 +31,10 @@ pub struct Plan<'r> {
     keys: KeyBuf,
     /// Rules that only count, and would refuse a request that lacks what this one does.
     lacking: Vec<&'r Rule>,
+    /// The gates of this process, which a decision alone does not pass.
+    gates: Gates<'r>,
+    /// Whether somebody else counts what came of it for its priority: who knows what came at the gates.
+    is_counted_elsewhere: bool,
 }
 
 /// What one rule asks.
@@ -59,25 +64,42 @@ impl<'r> Plan<'r> {
     /// Asks nothing yet.
     #[must_use]
     pub fn empty() -> Self {
-        Self { refusal: None, asks: SmallVec::new(), keys: KeyBuf::new(), lacking: Vec::new() }
+        Self {
+            refusal: None,
+            asks: SmallVec::new(),
+            keys: KeyBuf::new(),
+            lacking: Vec::new(),
+            gates: Gates::default(),
+            is_counted_elsewhere: false,
+        }
     }
 
     pub(crate) fn new(selection: &Selection<'r>, request: &impl Descriptor) -> Self {
         let set = selection.set;
         let mut plan = Self::empty();
+        plan.gates.priority = selection.priority;
         let path = selection.path.as_deref().unwrap_or_else(|| request.path());
         if let Some(fact) = set.block.find(request, path) {
             plan.refusal = Some(Refusal::Blocked(fact));
             return plan;
         }
-        let unlimited = selection.priority.is_some_and(|first| first.weight == Weight::Unlimited);
-        if selection.rules.is_empty() || unlimited || set.allow.find(request, path).is_some() {
+        if selection.rules.is_empty() {
+            return plan;
+        }
+        let unlimited = selection.priority.is_some_and(Priority::is_unlimited);
+        plan.gates.is_exempt = unlimited || set.allow.find(request, path).is_some();
+        plan.gates.class = selection.priority.map(|first| first.class).unwrap_or_default();
+        if set.has_gates {
+            let gates = selection.rules.iter().copied().filter(|rule| rule.capacity.is_some());
+            plan.gates.rules.extend(gates);
+        }
+        if plan.gates.is_exempt {
             return plan;
         }
         let wants_tier = selection.rules.iter().any(|rule| rule.has_tiers());
         let tier = if wants_tier { request.fact(&Fact::Tier) } else { None };
         let default_tier = set.identity.default_tier.as_deref();
-        for &rule in &selection.rules {
+        for &rule in selection.rules.iter().filter(|rule| rule.capacity.is_none()) {
             let start = plan.keys.as_key().as_bytes().len();
             let Some(limits) = rule.tier(tier.as_deref(), default_tier) else { continue };
             match rule.cut(request, path, &mut plan.keys) {
@@ -102,7 +124,9 @@ impl<'r> Plan<'r> {
             let all = plan.keys.as_key().as_bytes();
             let key = start..all.len();
             let enforced = rule.is_enforced(all.get(key.clone()).unwrap_or_default());
-            let policies = limits.policies(selection.priority);
+            // Classes share a limit, whatever they weigh.
+            let weighed = selection.priority.filter(|_| rule.classes.is_none());
+            let policies = limits.policies(weighed).reduced_to(rule.percent(plan.gates.class));
             plan.asks.push(Ask { rule, policies, key, enforced, times: 1 });
         }
         plan
@@ -204,9 +228,8 @@ impl<'r> Plan<'r> {
     pub async fn decide<S: Store>(&self, store: &S, local: &MemoryStore) -> Ruling<'r> {
         let mut ruling = self.enforce(store, local).await;
         let mut pending = Vec::new();
-        let rehearsed = self.rehearse(store, &ruling, |one| pending.push(one)).await;
+        self.rehearse(store, &mut ruling, |one| pending.push(one)).await;
         ruling.pending.append(&mut pending);
-        ruling.rehearsed = rehearsed;
         ruling
     }
 
@@ -214,14 +237,14 @@ impl<'r> Plan<'r> {
     /// what was charged while the second is waited for.
     pub async fn enforce<S: Store>(&self, store: &S, local: &MemoryStore) -> Ruling<'r> {
         let mut ruling = Ruling::default();
-        if self.is_refused(&mut ruling) {
-            return ruling;
+        if !self.is_refused(&mut ruling) {
+            let checks = self.gather();
+            if !checks.is_empty() {
+                let answer = store.decide(&checks).await;
+                self.take(answer, &checks, (local, store.instances()), &mut ruling);
+            }
         }
-        let checks = self.gather();
-        if !checks.is_empty() {
-            let answer = store.decide(&checks).await;
-            self.take(answer, &checks, (local, store.instances()), &mut ruling);
-        }
+        self.count(&ruling);
         ruling
     }
 
@@ -238,12 +261,12 @@ impl<'r> Plan<'r> {
         if !self.lacking.is_empty() || self.asks.iter().any(|ask| !ask.enforced) {
             return false;
         }
-        if self.is_refused(ruling) || self.asks.is_empty() {
-            return true;
+        if !self.is_refused(ruling) && !self.asks.is_empty() {
+            let checks = self.gather();
+            let Some(answer) = store.decide_at_once(&checks) else { return false };
+            self.take(answer, &checks, (local, store.instances()), ruling);
         }
-        let checks = self.gather();
-        let Some(answer) = store.decide_at_once(&checks) else { return false };
-        self.take(answer, &checks, (local, store.instances()), ruling);
+        self.count(ruling);
         true
     }
 
@@ -257,6 +280,7 @@ impl<'r> Plan<'r> {
     ) -> Option<Ruling<'r>> {
         let mut ruling = Ruling::default();
         if self.is_refused(&mut ruling) {
+            self.count(&ruling);
             return Some(ruling);
         }
         let checks = self.gather();
@@ -279,6 +303,7 @@ impl<'r> Plan<'r> {
         }
         ruling.decision = Some(decision);
         self.conclude(&checks, false, &mut ruling);
+        self.count(&ruling);
         Some(ruling)
     }
 
@@ -371,30 +396,25 @@ impl<'r> Plan<'r> {
         }
         let decided = local.decide_now(&checks);
         let asked = checks.iter().zip(wholes).zip(decided.statuses());
-        let statuses =
-            asked.map(
-                |((check, whole), status)| {
-                    if check.cost.units() <= whole.limit() { status.for_now() } else { *status }
-                },
-            );
+        let statuses = asked.map(|((check, whole), status)| {
+            if check.cost.units() <= whole.whole_limit() { status.for_now() } else { *status }
+        });
         ruling.decision = Some(Decision::new(decided.at(), statuses).degraded());
         self.conclude(&checks, true, ruling);
     }
 
     /// Asks the rules that only count: the second half of [`decide`](Self::decide). They are charged
     /// if everything enforced passed and they do; what of that is to be settled is handed over as it is
-    /// taken, so that it is known of if nobody waits for the rest. Tells how each stands, by its place among those
-    /// that are asked.
+    /// taken, so that it is known of if nobody waits for the rest.
     pub async fn rehearse<S: Store>(
         &self,
         store: &S,
-        ruling: &Ruling<'r>,
+        ruling: &mut Ruling<'r>,
         mut hand_over: impl FnMut(Pending<'r>),
-    ) -> Vec<(usize, Decision<'r>)> {
-        let mut rehearsed = Vec::new();
+    ) {
         // A store that did not answer would take its time again.
         if ruling.refusal.is_some() || ruling.is_failed {
-            return rehearsed;
+            return;
         }
         for rule in &self.lacking {
             rule.tally.would_deny();
@@ -418,9 +438,8 @@ impl<'r> Plan<'r> {
                 remember(ask.rule, &checks, &decision, false, &mut pending);
                 pending.into_iter().for_each(&mut hand_over);
             }
-            rehearsed.push((place, decision));
+            ruling.rehearsed.push((place, decision));
         }
-        rehearsed
     }
 }
 

@@ -3,9 +3,13 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use dashpot::{Algorithm, Consistency, Cost, KeyBuf, Policy, PolicyError, Quota, Zone};
+use dashpot::{
+    Algorithm, Class, Consistency, Cost, Gate, KeyBuf, Policy, PolicyError, Quota, Zone,
+};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::adaptive::{Adaptive, AdaptiveSettings};
+use crate::capacity::Capacity;
 use crate::matching::{Condition, PathPattern};
 use crate::secret::shown;
 use crate::share::Policies;
@@ -66,6 +70,8 @@ pub(crate) enum Enforced {
 #[derive(Debug)]
 pub struct Rule {
     pub(crate) name: String,
+    /// Its place among the others.
+    pub(crate) number: usize,
     pub(crate) condition: Condition,
     pub(crate) by: Vec<Vec<Named>>,
     /// Whether the body has to be read to cut its keys.
@@ -77,7 +83,33 @@ pub struct Rule {
     pub(crate) on_store_error: OnStoreError,
     pub(crate) absent: Absent,
     pub(crate) on_deny: Option<OnDeny>,
+    pub(crate) adaptive: Option<(AdaptiveSettings, Arc<Adaptive>)>,
+    pub(crate) classes: Option<Classes>,
+    pub(crate) capacity: Option<Capacity>,
     pub(crate) tally: Arc<Tally>,
+}
+
+/// How much of a limit each class may fill, in percent. What is critical may fill it all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Classes {
+    pub(crate) normal: u8,
+    pub(crate) background: u8,
+}
+
+impl Default for Classes {
+    fn default() -> Self {
+        Self { normal: 100, background: 100 }
+    }
+}
+
+impl Classes {
+    pub(crate) const fn percent(self, class: Class) -> u8 {
+        match class {
+            Class::Critical => 100,
+            Class::Normal => self.normal,
+            Class::Background => self.background,
+        }
+    }
 }
 
 /// A fact, and its name as keys have it.
@@ -108,7 +140,9 @@ pub(crate) struct Tier {
 impl Tier {
     /// Its policies, with the weight of this priority.
     pub(crate) fn policies(&self, priority: Option<&Priority>) -> &Policies {
-        let Some(priority) = priority else { return &self.policies };
+        let Some(priority) = priority.filter(|priority| priority.weight.is_some()) else {
+            return &self.policies;
+        };
         let Some(weighted) = self.weighted.get(priority.number) else { return &self.policies };
         weighted.get_or_init(|| {
             // What cannot be built with this weight is found when the file is read.
@@ -131,6 +165,7 @@ impl Rule {
         let policies = Policies::from_iter([policy]);
         Self {
             name: name.into(),
+            number: 0,
             condition: Condition::default(),
             by: Vec::new(),
             needs_body: false,
@@ -141,6 +176,9 @@ impl Rule {
             on_store_error,
             absent: Absent::Share,
             on_deny: None,
+            adaptive: None,
+            classes: None,
+            capacity: None,
             tally,
         }
     }
@@ -155,6 +193,52 @@ impl Rule {
     #[must_use]
     pub const fn on_deny(&self) -> Option<&OnDeny> {
         self.on_deny.as_ref()
+    }
+
+    /// What it adapts by, if it does.
+    #[must_use]
+    pub fn adaptive(&self) -> Option<&Arc<Adaptive>> {
+        self.adaptive.as_ref().map(|(_, adaptive)| adaptive)
+    }
+
+    /// The gate of a rule with `capacity`.
+    #[must_use]
+    pub fn gate(&self) -> Option<&Gate> {
+        self.capacity.as_ref().map(|capacity| &capacity.gate)
+    }
+
+    /// Whether it is about what the service can take, and not about what a caller may: it has `capacity` or `classes`.
+    #[must_use]
+    pub const fn is_about_the_service(&self) -> bool {
+        self.capacity.is_some() || self.classes.is_some()
+    }
+
+    /// Goes on where one of the same name was.
+    pub(crate) fn succeed(&mut self, before: &Self) {
+        self.tally = before.tally.clone();
+        if let (Some((settings, adaptive)), Some((_, known))) =
+            (&mut self.adaptive, &before.adaptive)
+        {
+            known.adjust(settings.clone());
+            *adaptive = known.clone();
+        }
+        if let (Some(capacity), Some(known)) = (&mut self.capacity, &before.capacity) {
+            capacity.succeed(known);
+        }
+    }
+
+    /// How much of its limits there is for a class, in percent.
+    pub(crate) fn percent(&self, class: Class) -> u8 {
+        let factor = self.adaptive().map_or(100, |adaptive| adaptive.percent());
+        let part = self.classes.map_or(100, |classes| classes.percent(class));
+        let both = u16::from(factor) * u16::from(part) / 100;
+        u8::try_from(both).unwrap_or(100).max(1)
+    }
+
+    /// How many units a request costs.
+    #[must_use]
+    pub const fn cost(&self) -> Cost {
+        self.cost
     }
 
     /// When what it charged is settled.
@@ -269,7 +353,24 @@ pub(crate) struct Priority {
     pub(crate) number: usize,
     pub(crate) name: String,
     pub(crate) condition: Condition,
-    pub(crate) weight: Weight,
+    /// Without one, limits are everybody's.
+    pub(crate) weight: Option<Weight>,
+    pub(crate) class: Class,
+    pub(crate) tally: Arc<Tally>,
+}
+
+impl Priority {
+    pub(crate) fn is_unlimited(&self) -> bool {
+        self.weight == Some(Weight::Unlimited)
+    }
+
+    /// `weight 10`, `class critical`, or both.
+    pub(crate) fn summary(&self) -> String {
+        let weight = self.weight.map(|weight| format!("weight {weight}"));
+        let class = (self.class != Class::Normal).then(|| format!("class {}", self.class));
+        let items: Vec<String> = weight.into_iter().chain(class).collect();
+        if items.is_empty() { format!("class {}", self.class) } else { items.join(", ") }
+    }
 }
 
 /// A limit on its way to being a policy.
@@ -301,11 +402,12 @@ impl Limit {
 
     /// The same with the weight of a priority, and counters of its own.
     pub(crate) fn weighed(&self, priority: &Priority) -> Self {
+        let Some(weight) = priority.weight else { return self.clone() };
         Self {
             name: format!("{}@{}", self.name, priority.name),
-            quota: priority.weight.of(self.quota),
-            queue: self.queue.map(|places| priority.weight.scale(places)),
-            undelayed: self.undelayed.map(|places| priority.weight.scale(places)),
+            quota: weight.of(self.quota),
+            queue: self.queue.map(|places| weight.scale(places)),
+            undelayed: self.undelayed.map(|places| weight.scale(places)),
             ..self.clone()
         }
     }

@@ -6,10 +6,13 @@ use std::fmt;
 use std::net::{AddrParseError, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use dashpot::Clock;
 use smallvec::SmallVec;
 
+use crate::adaptive::Adaptive;
 use crate::lists::Lists;
 use crate::live::Seen;
 use crate::matching::{Index, normal, unresolved};
@@ -17,8 +20,8 @@ use crate::plan::Plan;
 use crate::problem::{Problem, RuleErrors};
 use crate::proxy::ProxySettings;
 use crate::rule::{OnStoreError, Priority, Rule};
+use crate::tally::Tally;
 use crate::token::Tokens;
-use crate::weight::Weight;
 use crate::{Descriptor, Explanation, Fact, Headers, Identity, Source, compile, load};
 
 /// What a rule file means: which rules there are, found by what a request is.
@@ -42,6 +45,8 @@ pub struct RuleSet {
     pub(crate) priorities: Vec<Priority>,
     pub(crate) rule_index: Index,
     pub(crate) priority_index: Index,
+    /// Whether some rule has a capacity.
+    pub(crate) has_gates: bool,
     pub(crate) allow: Lists,
     pub(crate) block: Lists,
     /// Whether who is on them can be told only from the body.
@@ -240,9 +245,11 @@ impl RuleSet {
             let priorities = numbers.iter().filter_map(|n| self.priorities.get(*n as usize));
             selection.priority =
                 { priorities }.find(|priority| priority.condition.rest_holds(method, request));
-            if selection.priority.is_some_and(|first| first.weight == Weight::Unlimited) {
-                return selection;
-            }
+        }
+        // Who is never limited takes up room all the same.
+        let only_gates = selection.priority.is_some_and(Priority::is_unlimited);
+        if only_gates && !self.has_gates {
+            return selection;
         }
         let is_preflight = is_preflight(method, request);
         let mut numbers = self.rule_index.find(&path, request);
@@ -255,7 +262,8 @@ impl RuleSet {
             let Some(rule) = self.rules.get(number as usize) else { continue };
             // A browser asks before it sends; who wants that limited names the method.
             let exempt = is_preflight && rule.condition.methods.is_none();
-            if !exempt && rule.condition.rest_holds(method, request) {
+            let is_left_out = only_gates && rule.capacity.is_none();
+            if !exempt && !is_left_out && rule.condition.rest_holds(method, request) {
                 selection.rules.push(rule);
             }
         }
@@ -270,13 +278,39 @@ impl RuleSet {
         Explanation::of(self, request)
     }
 
-    /// Carries over what was counted about rules of the same name.
+    /// The priorities by name, and what came of the requests that had them.
+    pub fn priorities(&self) -> impl Iterator<Item = (&str, &Tally)> {
+        self.priorities.iter().map(|priority| (priority.name.as_str(), &*priority.tally))
+    }
+
+    /// The same rules, by this clock where they keep time themselves: `adaptive` and `capacity`. For tests.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Clock + 'static) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(clock);
+        for rule in &mut self.rules {
+            if let Some((settings, adaptive)) = &mut rule.adaptive {
+                *adaptive = Arc::new(Adaptive::new(settings.clone(), clock.clone()));
+            }
+            if let Some(capacity) = &mut rule.capacity {
+                capacity.with_clock(&clock);
+            }
+        }
+        self
+    }
+
+    /// Carries over what was counted about rules and priorities of the same name, and how they stand.
     pub(crate) fn succeed(&mut self, before: &Self) {
         let known: HashMap<&str, &Rule> =
             before.rules.iter().map(|rule| (rule.name.as_str(), rule)).collect();
         for rule in &mut self.rules {
             if let Some(known) = known.get(rule.name.as_str()) {
-                rule.tally = known.tally.clone();
+                rule.succeed(known);
+            }
+        }
+        for priority in &mut self.priorities {
+            let is_it = |known: &&Priority| known.name == priority.name;
+            if let Some(known) = before.priorities.iter().find(is_it) {
+                priority.tally = known.tally.clone();
             }
         }
     }

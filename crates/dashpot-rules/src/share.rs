@@ -12,6 +12,8 @@ pub(crate) struct Policies {
     whole: Vec<Policy>,
     /// One set for every number of instances there ever were.
     parts: OnceLock<Box<Parts>>,
+    /// One set for every percentage there ever was, made when the first is asked for.
+    reduced: OnceLock<Box<[OnceLock<Box<Policies>>]>>,
 }
 
 #[derive(Debug)]
@@ -25,6 +27,18 @@ struct Parts {
 const EACH: u64 = 32;
 
 impl Policies {
+    /// So many percent of each policy.
+    pub(crate) fn reduced_to(&self, percent: u8) -> &Self {
+        if percent >= 100 {
+            return self;
+        }
+        let all = self.reduced.get_or_init(|| (0..100).map(|_| OnceLock::new()).collect());
+        let Some(reduced) = all.get(usize::from(percent)) else { return self };
+        reduced.get_or_init(|| {
+            Box::new(self.whole.iter().map(|policy| policy.reduced_to(percent)).collect())
+        })
+    }
+
     /// Each policy's part for one of so many instances.
     pub(crate) fn part(&self, instances: NonZeroU64) -> &[Policy] {
         if instances == NonZeroU64::MIN {
@@ -52,7 +66,7 @@ impl Policies {
 
 impl FromIterator<Policy> for Policies {
     fn from_iter<I: IntoIterator<Item = Policy>>(policies: I) -> Self {
-        Self { whole: policies.into_iter().collect(), parts: OnceLock::new() }
+        Self { whole: policies.into_iter().collect(), ..Self::default() }
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::matching::{Condition, PathPattern};
-use crate::rule::{Enforced, Rule, Settle, Tier};
+use crate::rule::{Classes, Enforced, Rule, Settle, Tier};
 use crate::secret::presentable;
 use crate::source::printable;
 use crate::{Absent, OnDeny, OnStoreError, StoreSettings};
@@ -51,8 +51,8 @@ impl Tier {
 
 impl OnDeny {
     /// `403 with "no"`, `303 to /captcha`.
-    pub(crate) fn summary(&self) -> String {
-        let usual = if self.redirect.is_some() { 303 } else { 429 };
+    pub(crate) fn summary(&self, usual: u16) -> String {
+        let usual = if self.redirect.is_some() { 303 } else { usual };
         let mut text = self.status.unwrap_or(usual).to_string();
         if let Some(redirect) = &self.redirect {
             text.push_str(&format!(" to {redirect}"));
@@ -119,7 +119,11 @@ impl Rule {
             Some(name) => format!("{name}: {}", tier.summary()),
             None => tier.summary(),
         });
-        items.push(("limits", limits.collect::<Vec<_>>().join("; ")));
+        let limits = match &self.capacity {
+            Some(capacity) => capacity.summary(),
+            None => limits.collect::<Vec<_>>().join("; "),
+        };
+        items.push(("limits", limits));
         if let Some(limit) = self.tiers.first().and_then(|tier| tier.limits.first()) {
             items.push(("algorithm", limit.algorithm.to_string()));
             items.push(("queue", limit.queue.map_or("none".into(), |places| places.to_string())));
@@ -128,6 +132,13 @@ impl Rule {
             items.push(("zone", limit.zone.to_string()));
             items.push(("consistency", limit.consistency.to_string()));
         }
+        let adaptive = self.adaptive.as_ref();
+        items
+            .push(("adaptive", adaptive.map_or("no".into(), |(settings, _)| settings.to_string())));
+        let classes = self.classes.map(|Classes { normal, background }| {
+            format!("normal {normal}%, background {background}%")
+        });
+        items.push(("classes", classes.unwrap_or_else(|| "all alike".to_owned())));
         items.push(("cost", self.cost.units().to_string()));
         items.push((
             "settle",
@@ -166,13 +177,9 @@ impl Rule {
                 Absent::Deny => "deny".to_owned(),
             },
         ));
-        items.push((
-            "on_deny",
-            match &self.on_deny {
-                None => OnDeny::default().summary(),
-                Some(on_deny) => on_deny.summary(),
-            },
-        ));
+        let usual = if self.is_about_the_service() { 503 } else { 429 };
+        let on_deny = self.on_deny.as_ref();
+        items.push(("on_deny", on_deny.unwrap_or(&OnDeny::default()).summary(usual)));
         items
     }
 }

@@ -55,6 +55,15 @@ impl Tally {
         }
     }
 
+    /// Counts one that passed, or did not.
+    pub(crate) fn count(&self, passed: bool) {
+        if passed {
+            self.allow(&[]);
+        } else {
+            self.deny();
+        }
+    }
+
     /// Counts one for which the store did not answer.
     pub fn go_without(&self) {
         self.degraded.fetch_add(1, Ordering::Relaxed);

@@ -7,6 +7,7 @@ mod errors;
 mod fuzz;
 mod keys;
 mod matching;
+mod overload;
 mod reference;
 mod reload;
 mod schema;

@@ -10,7 +10,7 @@ use serde_json::Value;
 const REFERENCE: &str = include_str!("../../../docs/rules.md");
 
 /// The section of the page each table of the file is explained in.
-const SECTIONS: [(&str, &str); 11] = [
+const SECTIONS: [(&str, &str); 14] = [
     ("store", "## `[store]`"),
     ("memory", "## `[memory]`"),
     ("serve", "## `[serve]`"),
@@ -22,6 +22,9 @@ const SECTIONS: [(&str, &str); 11] = [
     ("rule", "## `[[rule]]`"),
     ("rule.match", "### match"),
     ("rule.on_deny", "### on_deny"),
+    ("rule.adaptive", "### adaptive"),
+    ("rule.capacity", "### capacity"),
+    ("rule.classes", "### classes"),
 ];
 
 /// The keys of each table that has known ones.

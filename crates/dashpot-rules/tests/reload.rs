@@ -442,9 +442,9 @@ user = 'mallory'
     rule `window`: limits 5/s → 5/min, algorithm token-bucket → sliding-window; what has another window or algorithm is counted anew
     rule `new` is new: on *.example.com, one counter for all, 10 concurrent
     rule `answers`: cost 1 → 2, settle at once → charged only on 200 or 201, enforced never (shadow) → for 5 of 100 keys, on_store_error local → deny, absent share → skip, on_deny 429 → 403 with "no"; counts go on
-    priority `hooks` is gone: /hooks/*, unlimited
-    priority `batch`: /batch, 0.5 → /batch, 0.25
-    priority `pay` is new: /pay, 10
+    priority `hooks` is gone: /hooks/*, weight unlimited
+    priority `batch`: /batch, weight 0.5 → /batch, weight 0.25
+    priority `pay` is new: /pay, weight 10
     [store] is different
     [memory] is different
     [identity] is different

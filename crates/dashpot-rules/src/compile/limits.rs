@@ -11,7 +11,6 @@ use crate::config::RuleSection;
 use crate::read::List;
 use crate::rule::{Limit, Priority, Tier};
 use crate::source::{Span, Written};
-use crate::weight::Weight;
 
 /// The names that are taken.
 #[derive(Debug, Default)]
@@ -42,8 +41,15 @@ impl Compiler<'_> {
                 self.error(&tiers.span, "`tiers` goes instead of `limits`, not with it");
                 return Vec::new();
             }
+            // It has none.
+            (None, None) if section.capacity.is_some() => return Vec::new(),
             // What is wrong with them was told.
-            (None, None) if section.misread.iter().any(|key| ["limits", "tiers"].contains(key)) => {
+            (None, None)
+                if section
+                    .misread
+                    .iter()
+                    .any(|key| ["limits", "tiers", "capacity"].contains(key)) =>
+            {
                 return Vec::new();
             }
             (None, None) => {
@@ -169,7 +175,7 @@ impl Compiler<'_> {
     }
 
     fn weigh(&mut self, limit: &Limit, priorities: &[Priority], span: &Span) {
-        let finite = priorities.iter().filter(|priority| priority.weight != Weight::Unlimited);
+        let finite = priorities.iter().filter(|priority| !priority.is_unlimited());
         for priority in finite {
             let weighed = limit.weighed(priority);
             let error = match weighed.build() {

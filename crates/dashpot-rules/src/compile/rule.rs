@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dashpot::{Algorithm, Cost};
+use dashpot::{Algorithm, Clock, Cost};
 
 use super::limits::Names;
 use super::{Compiler, list};
@@ -22,6 +22,7 @@ impl Compiler<'_> {
         store: &StoreSettings,
         priorities: &[Priority],
         names: &mut Names,
+        clock: &Arc<dyn Clock>,
     ) -> Option<Rule> {
         let section = &written.value;
         let condition = self.condition(section.r#match.as_ref());
@@ -38,6 +39,9 @@ impl Compiler<'_> {
             names.rules.insert(name.value.clone(), name.span.clone());
         }
         let tiers = self.tiers(&name, section, identity, priorities);
+        let adaptive = self.adaptive(section, &tiers, clock);
+        let classes = self.classes(section, &tiers);
+        let capacity = self.capacity(section, classes, clock);
         self.unique(&name, &tiers, names);
         let permits = tiers.iter().flat_map(|tier| &tier.limits);
         let permits = { permits }.any(|limit| limit.algorithm == Algorithm::Concurrency);
@@ -58,6 +62,8 @@ impl Compiler<'_> {
             || (section.tiers.is_some() && identity.is_in_body(&Fact::Tier));
         Some(Rule {
             name: name.value,
+            // Where it is among the others is known later.
+            number: 0,
             condition,
             by,
             needs_body,
@@ -68,6 +74,9 @@ impl Compiler<'_> {
             on_store_error: on_store_error.map_or(store.on_error, |written| written.value),
             absent: section.absent.as_ref().map(|absent| absent.value).unwrap_or_default(),
             on_deny,
+            adaptive,
+            classes,
+            capacity,
             tally: Arc::new(Tally::default()),
         })
     }

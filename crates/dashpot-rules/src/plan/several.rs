@@ -43,6 +43,7 @@ impl<'r> Plan<'r> {
     /// are asked those of the other are now.
     pub fn join(&mut self, other: &Self) -> Vec<usize> {
         self.refusal = self.refusal.or(other.refusal);
+        self.gates.priority = self.gates.priority.or(other.gates.priority);
         for rule in &other.lacking {
             if !self.lacking.iter().any(|known| ptr::eq(*known, *rule)) {
                 self.lacking.push(rule);
@@ -51,8 +52,18 @@ impl<'r> Plan<'r> {
         let mut places = Vec::new();
         for ask in &other.asks {
             let key = other.key(ask);
-            let is_same =
-                |known: &Ask<'r>| ptr::eq(known.policies, ask.policies) && self.key(known) == key;
+            // They may be asked at different factors, if that has changed in between.
+            let counts_alike = |known: &Ask<'r>| {
+                known.policies.len() == ask.policies.len()
+                    && known
+                        .policies
+                        .iter()
+                        .zip(ask.policies.iter())
+                        .all(|(one, other)| one.same_counters(other))
+            };
+            let is_same = |known: &Ask<'r>| {
+                ptr::eq(known.rule, ask.rule) && counts_alike(known) && self.key(known) == key
+            };
             let known = self.asks.iter().position(is_same);
             places.push(known.unwrap_or(self.asks.len()));
             if let Some(known) = known.and_then(|place| self.asks.get_mut(place)) {

@@ -7,6 +7,7 @@ mod identity;
 mod keys;
 mod limits;
 mod meant;
+mod overload;
 mod rules;
 mod secrets;
 mod shape;

@@ -359,10 +359,11 @@ fn priorities_with_mistakes_are_told() {
         name = "twice"
         weight = 3
     "#), @r#"
-    dashpot.toml:1:1: error: `weight` is missing here
+    dashpot.toml:2:9: error: this priority has neither a weight nor a class
       |
-    1 | [[priority]]
-      | ^^^^^^^^^^^^
+    2 | name = "hooks"
+      |         ^^^^^
+      = write weight = 10.0, or class = "critical"
 
     dashpot.toml:3:1: error: `name` is missing here
       |

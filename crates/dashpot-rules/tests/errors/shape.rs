@@ -90,10 +90,11 @@ fn unknown_keys_are_told_at_every_level() {
        | ^^^^^
        = did you mean `styles`?
 
-    dashpot.toml:13:1: error: `weight` is missing here
+    dashpot.toml:14:9: error: this priority has neither a weight nor a class
        |
-    13 | [[priority]]
-       | ^^^^^^^^^^^^
+    14 | name = "p"
+       |         ^
+       = write weight = 10.0, or class = "critical"
 
     dashpot.toml:15:1: error: unknown key `wieght`
        |

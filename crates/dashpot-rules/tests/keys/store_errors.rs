@@ -2,10 +2,11 @@
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use dashpot::{
-    Check, Cost, Decision, Key, KeyOperation, MemoryStore, Policy, PolicyStatus, Reservation,
-    Retry, Standing, Store, StoreError, Timestamp,
+    Check, Cost, Decision, Key, KeyOperation, MemoryStore, Percent, Policy, PolicyStatus,
+    Reservation, Retry, Standing, Store, StoreError, Timestamp, Vitals,
 };
 use dashpot_rules::{Facts, RuleSet};
 use dashpot_testkit::block_on;
@@ -260,4 +261,24 @@ fn a_denial_is_one_whatever_it_is_about() {
     let plan = rules.select(&request).plan(&request);
     let ruling = block_on(plan.decide(&Foreign, &MemoryStore::new()));
     assert_eq!(Answer::of(ruling.refusal()), limited("r"));
+}
+
+/// What the whole limit grants is not never to be granted, though there is less of it for now and a part of that here.
+#[test]
+fn a_cost_that_a_lowered_part_does_not_grant_is_not_never_granted() {
+    let mut world = World::new(
+        "[[rule]]\nname = 'r'\nlimits = '10/min'\ncost = 8\non_store_error = 'local'\n\
+         adaptive = { cpu = 'off', down = '50%' }",
+    );
+    world.rules = world.rules.with_clock(world.clock.clone());
+    let adaptive = world.rules.rules()[0].adaptive().unwrap().clone();
+    let vitals = Vitals { errors: Some(Percent::new(90)), ..Vitals::default() };
+    adaptive.push(vitals, Duration::from_secs(3600));
+    world.wait(1);
+    assert_eq!(adaptive.percent(), 50);
+    let request = Facts::new();
+    let plan = world.rules.select(&request).plan(&request);
+    let ruling = block_on(plan.decide(&Dead::shared_by(2), &world.local));
+    let decision = ruling.decision().unwrap();
+    assert!(!decision.is_allowed() && !decision.is_never(), "{decision:?}");
 }
