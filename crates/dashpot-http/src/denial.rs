@@ -6,8 +6,8 @@ mod problem;
 use std::time::Duration;
 
 use bytes::Bytes;
-use dashpot::Decision;
-use dashpot_rules::{Headers, OnDeny, Refusal, RuleSet, Ruling};
+use dashpot::{Decision, PolicyStatus};
+use dashpot_rules::{Headers, OnDeny, Refusal, Rule, RuleSet, Ruling};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use http::{Response, StatusCode};
 
@@ -23,11 +23,36 @@ pub fn refuse(
     rules: &RuleSet,
     request: &HeaderMap,
 ) -> Response<Bytes> {
+    refusing(refusal, ruling, rules, request, is_for_now)
+}
+
+/// The same for a gateway that asks about a request, and takes a 5xx for a failure: who is denied for now hears what everybody does.
+#[must_use]
+pub fn refuse_elsewhere(
+    refusal: Refusal<'_>,
+    ruling: &Ruling<'_>,
+    rules: &RuleSet,
+    request: &HeaderMap,
+) -> Response<Bytes> {
+    refusing(refusal, ruling, rules, request, |_, _| false)
+}
+
+fn refusing(
+    refusal: Refusal<'_>,
+    ruling: &Ruling<'_>,
+    rules: &RuleSet,
+    request: &HeaderMap,
+    is_for_now: impl FnOnce(&Rule, &Decision<'_>) -> bool,
+) -> Response<Bytes> {
     let is_grpc = is_grpc(request);
     let mut response = match (refusal, ruling.decision()) {
         (Refusal::Limited(rule), Some(decision)) => {
             let wait = Wait::of(decision, rules.headers().jitter);
-            denied(decision, &wait, rules.headers(), rule.on_deny(), is_grpc)
+            if is_for_now(rule, decision) {
+                reduced(decision, &wait, rules.headers(), rule, is_grpc)
+            } else {
+                denied(decision, &wait, rules.headers(), rule.on_deny(), is_grpc)
+            }
         }
         (Refusal::Blocked(_), _) => blocked(is_grpc),
         (Refusal::Absent(rule), _) => absent(rule.on_deny(), is_grpc),
@@ -67,6 +92,89 @@ pub fn denied(
     set_retry_after(response.headers_mut(), wait.seconds());
     headers::describe(decision, wait, config, response.headers_mut());
     response
+}
+
+/// Whether it is not the caller that has had too much, but the service that cannot give more for now: it is what it can take that is
+/// used up, or all limits that were reached are lower than they usually are.
+fn is_for_now(rule: &Rule, decision: &Decision<'_>) -> bool {
+    let is_reduced = |status: &PolicyStatus<'_>| status.policy().percent() < 100;
+    !decision.is_never() && (rule.is_about_the_service() || decision.denied().all(is_reduced))
+}
+
+/// The answer to a request that was denied by a limit that is lower for now: 503, or what the rule says instead.
+fn reduced(
+    decision: &Decision<'_>,
+    wait: &Wait,
+    config: &Headers,
+    rule: &Rule,
+    grpc: bool,
+) -> Response<Bytes> {
+    // A permit may be free any moment; what only the whole limit lets pass has no wait that is known to help.
+    let is_permit = |status: &PolicyStatus<'_>| {
+        status.policy().quota().is_concurrent() && rule.cost().units() <= status.limit()
+    };
+    let seconds = match decision.denied().any(is_permit) {
+        true => Some(wait.seconds_or_soon()),
+        false => wait.seconds(),
+    };
+    let mut response = overloaded(seconds, rule.on_deny(), Some(decision), grpc);
+    headers::describe(decision, wait, config, response.headers_mut());
+    response
+}
+
+/// The answer to a request for which there is no room, by a rule with `capacity`: 503, or what the rule says instead. `request` are its
+/// headers.
+#[must_use]
+pub fn shed(rule: Option<&Rule>, rules: &RuleSet, request: &HeaderMap) -> Response<Bytes> {
+    let seconds = Some(Wait::soon(rules.headers().jitter).seconds_or_soon());
+    let on_deny = rule.and_then(Rule::on_deny);
+    let mut response = overloaded(seconds, on_deny, None, is_grpc(request));
+    headers::expose_if_asked(rules, request, response.headers_mut());
+    response
+}
+
+/// To be tried again in so many seconds, if that is known.
+fn overloaded(
+    seconds: Option<u64>,
+    on_deny: Option<&OnDeny>,
+    violated: Option<&Decision<'_>>,
+    grpc: bool,
+) -> Response<Bytes> {
+    let when = match seconds {
+        Some(seconds) => format!("Retry after {}.", plural(seconds)),
+        None => "Try again later.".to_owned(),
+    };
+    let message = format!("There is no capacity for this request now. {when}");
+    let usual = |status| reduced_capacity(status, &message, "overloaded", violated, seconds);
+    let mut response = match on_deny {
+        _ if grpc => {
+            let pushback = seconds.map(Pushback::Seconds);
+            grpc::response(GrpcStatus::Unavailable, &message, pushback)
+        }
+        Some(on_deny) => on_deny_response(on_deny, StatusCode::SERVICE_UNAVAILABLE, usual),
+        None => usual(StatusCode::SERVICE_UNAVAILABLE),
+    };
+    set_retry_after(response.headers_mut(), seconds);
+    response
+}
+
+fn reduced_capacity(
+    status: StatusCode,
+    message: &str,
+    error: &'static str,
+    violated: Option<&Decision<'_>>,
+    seconds: Option<u64>,
+) -> Response<Bytes> {
+    let problem = Problem {
+        kind: "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
+        title: "Request cannot be satisfied due to temporary server capacity constraints",
+        status,
+        message,
+        violated,
+        error,
+        retry_after: seconds,
+    };
+    problem.response()
 }
 
 /// The answer to somebody who is blocked: 403.
@@ -113,16 +221,7 @@ pub fn unavailable(grpc: bool) -> Response<Bytes> {
     let mut response = if grpc {
         grpc::response(GrpcStatus::Unavailable, message, Some(Pushback::Seconds(1)))
     } else {
-        let problem = Problem {
-            kind: "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
-            title: "Request cannot be satisfied due to temporary server capacity constraints",
-            status: StatusCode::SERVICE_UNAVAILABLE,
-            message,
-            violated: None,
-            error: "unavailable",
-            retry_after: Some(1),
-        };
-        problem.response()
+        reduced_capacity(StatusCode::SERVICE_UNAVAILABLE, message, "unavailable", None, Some(1))
     };
     set_retry_after(response.headers_mut(), Some(1));
     response
@@ -148,11 +247,14 @@ impl Pushback {
 /// In plain ASCII, because it also goes into headers.
 fn message(wait: &Wait) -> String {
     match wait.seconds() {
-        Some(1) => "Too many requests. Retry after 1 second.".to_owned(),
-        Some(seconds) => format!("Too many requests. Retry after {seconds} seconds."),
+        Some(seconds) => format!("Too many requests. Retry after {}.", plural(seconds)),
         None if wait.is_never() => "This request can never be granted.".to_owned(),
         None => "Too many requests. Try again later.".to_owned(),
     }
+}
+
+fn plural(seconds: u64) -> String {
+    if seconds == 1 { "1 second".to_owned() } else { format!("{seconds} seconds") }
 }
 
 fn quota_exceeded(

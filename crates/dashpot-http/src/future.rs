@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -74,13 +75,31 @@ where
                 None => Poll::Pending,
             },
             StateProjection::Serving { inner, sequel } => {
-                let response = ready!(inner.poll(cx))?;
-                match sequel.take() {
-                    Some(sequel) => Poll::Ready(Ok(sequel.finish(response))),
-                    None => Poll::Pending,
+                let if_it_panics = Fails(sequel);
+                let answer = inner.poll(cx);
+                mem::forget(if_it_panics);
+                let answer = ready!(answer);
+                match (sequel.take(), answer) {
+                    (Some(sequel), Ok(response)) => Poll::Ready(Ok(sequel.finish(response))),
+                    (Some(sequel), Err(error)) => {
+                        sequel.fail();
+                        Poll::Ready(Err(error))
+                    }
+                    (None, _) => Poll::Pending,
                 }
             }
             StateProjection::Waiting { future } => future.as_mut().poll(cx),
+        }
+    }
+}
+
+/// Dropped, the request has failed: somebody further out may catch the panic, and drop the rest when it is over.
+struct Fails<'s, St: Store + 'static>(&'s mut Option<Sequel<St>>);
+
+impl<St: Store + 'static> Drop for Fails<'_, St> {
+    fn drop(&mut self) {
+        if let Some(sequel) = self.0.take() {
+            sequel.fail();
         }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use dashpot::Store;
-use dashpot_rules::{Pending, RuleSet, Ruling};
+use dashpot::{Pass, Store};
+use dashpot_rules::{Adaptive, Entry, Pending, RuleSet, Ruling};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 
@@ -14,7 +14,8 @@ use crate::headers::{self, Lines};
 use crate::layer::Shared;
 use crate::line::Turn;
 use crate::response_body::{Held, ResponseBody};
-use crate::settle::Charges;
+use crate::settle::{Charges, GivesBack};
+use crate::watch::Watch;
 use crate::{AnyBody, Wait, denial};
 
 /// What becomes of a request.
@@ -33,6 +34,36 @@ pub(crate) struct Sequel<St: Store + 'static> {
     delay: Duration,
     lines: Lines,
     charges: Vec<Charges<St>>,
+    /// What else it takes before it is served, and who wants to know how it fares; mostly nothing and nobody.
+    service: Option<Box<Prepared>>,
+    /// To tell who is turned away, if gates are ahead.
+    shared: Option<Arc<Shared<St>>>,
+}
+
+/// What it takes to be served here.
+pub(crate) struct Prepared {
+    pub(crate) rules: Arc<RuleSet>,
+    pub(crate) adaptive: Vec<Arc<Adaptive>>,
+    pub(crate) entrance: Entrance,
+    watch: Option<Watch>,
+}
+
+/// The gates of this process.
+pub(crate) enum Entrance {
+    /// They are entered.
+    Entered(Vec<Pass>),
+    /// They are to be entered when it is its turn.
+    Ahead(Entry),
+}
+
+impl Prepared {
+    pub(crate) fn new(
+        rules: Arc<RuleSet>,
+        adaptive: Vec<Arc<Adaptive>>,
+        entrance: Entrance,
+    ) -> Box<Self> {
+        Box::new(Self { rules, adaptive, entrance, watch: None })
+    }
 }
 
 impl<St: Store + 'static> Judgement<St> {
@@ -52,6 +83,8 @@ impl<St: Store + 'static> Judgement<St> {
             delay: Duration::ZERO,
             lines: Lines::default(),
             charges: Vec::from_iter(Charges::of(ruling.take_pending(), shared)),
+            service: None,
+            shared: None,
         };
         if let Some(decision) = ruling.decision() {
             if sequel.turn.is_none() {
@@ -66,29 +99,101 @@ impl<St: Store + 'static> Judgement<St> {
 }
 
 impl<St: Store + 'static> Sequel<St> {
-    /// Whether a queue holds it.
+    /// Whether a queue or a gate holds it.
     pub(crate) fn has_to_wait(&self) -> bool {
+        self.is_queued() || self.is_ahead_of_gates()
+    }
+
+    fn is_ahead_of_gates(&self) -> bool {
+        let is_ahead = |service: &Prepared| matches!(service.entrance, Entrance::Ahead(_));
+        self.service.as_deref().is_some_and(is_ahead)
+    }
+
+    /// Whether a queue holds it.
+    pub(crate) fn is_queued(&self) -> bool {
         self.turn.is_some() || !self.delay.is_zero()
     }
 
-    /// Waits for its turn.
-    pub(crate) async fn wait(&mut self) {
+    /// Notes what it takes to be served. If gates are ahead, what was taken is given back if it is not.
+    pub(crate) fn serve_by(
+        &mut self,
+        service: Box<Prepared>,
+        taken: Vec<Pending<'_>>,
+        shared: &Arc<Shared<St>>,
+    ) {
+        self.service = Some(service);
+        self.shared = self.is_ahead_of_gates().then(|| shared.clone());
+        self.charge(taken, shared);
+    }
+
+    /// Waits for its turn, and enters. If it is turned away, the answer to that.
+    pub(crate) async fn wait(&mut self, request: &HeaderMap) -> Option<Response<Bytes>> {
         if let Some(turn) = self.turn.take() {
             turn.await;
         } else if !self.delay.is_zero() {
             tokio::time::sleep(self.delay).await;
         }
+        if self.is_ahead_of_gates() {
+            self.if_dropped(GivesBack::All);
+        }
+        if let Some(service) = &mut self.service
+            && let Entrance::Ahead(entry) = &service.entrance
+        {
+            match entry.enter().await {
+                Ok(passes) => service.entrance = Entrance::Entered(passes),
+                Err(number) => {
+                    let rule = service.rules.rules().get(number);
+                    if let Some((rule, shared)) = rule.zip(self.shared.as_deref()) {
+                        shared.tell_of_shed(rule);
+                    }
+                    return Some(denial::shed(rule, &service.rules, request));
+                }
+            }
+        }
+        self.if_dropped(GivesBack::Nothing);
+        None
+    }
+
+    /// It is served from now on.
+    pub(crate) fn begin(&mut self) {
+        if let Some(service) = &mut self.service
+            && let Entrance::Entered(passes) = &mut service.entrance
+        {
+            let adaptive = std::mem::take(&mut service.adaptive);
+            service.watch = Watch::begin(std::mem::take(passes), adaptive);
+        }
+    }
+
+    /// It was not answered.
+    pub(crate) fn fail(mut self) {
+        if let Some(watch) = self.take_watch() {
+            watch.failed();
+        }
+    }
+
+    fn take_watch(&mut self) -> Option<Watch> {
+        self.service.take()?.watch
     }
 
     /// Adds what else is to be settled.
     pub(crate) fn charge(&mut self, pending: Vec<Pending<'_>>, shared: &Arc<Shared<St>>) {
         self.charges.extend(Charges::of(pending, shared));
+        if self.is_ahead_of_gates() {
+            let is_queued = self.is_queued();
+            self.if_dropped(if is_queued { GivesBack::AllButQueues } else { GivesBack::All });
+        }
+    }
+
+    fn if_dropped(&mut self, gives_back: GivesBack) {
+        self.charges.iter_mut().for_each(|charges| charges.if_dropped(gives_back));
     }
 
     /// Settles what the response says, and tells how the caller stands.
-    pub(crate) fn finish<B: AnyBody>(self, mut response: Response<B>) -> Response<B> {
+    pub(crate) fn finish<B: AnyBody>(mut self, mut response: Response<B>) -> Response<B> {
+        let watch = self.take_watch();
         self.lines.write(response.headers_mut());
         let mut held: Vec<Box<dyn Held>> = Vec::new();
+        held.extend(watch.and_then(|watch| watch.answered(response.status())));
         for charges in self.charges {
             charges.settle(&response, &mut held);
         }

@@ -77,6 +77,7 @@ mod service;
 mod settle;
 mod text;
 mod wait;
+mod watch;
 
 pub use address::{
     AddressEvidence, AddressText, ClientAddress, address_text, client_address, is_trusted, mask,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use dashpot::{Check, Cost, PolicyStatus, Reservation, Store, Timestamp};
+use dashpot::{Check, Cost, Key, Policy, PolicyStatus, Reservation, Store, Timestamp};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::layer::Shared;
@@ -79,9 +79,7 @@ impl Lines {
         let number = self.next;
         let mut places = Vec::new();
         for (check, status, taken) in queued {
-            let mut line = check.policy.name().as_bytes().to_vec();
-            line.push(0);
-            line.extend_from_slice(check.key.as_bytes());
+            let line = name(check.policy, check.key);
             let ends = at.as_nanos().saturating_add(nanos(status.reset_after()));
             let departs = now + status.delay();
             // Mostly the last; but others may have been told at the same time.
@@ -183,11 +181,18 @@ impl Lines {
     }
 }
 
+/// What a line is known by.
+fn name(policy: &Policy, key: Key<'_>) -> Vec<u8> {
+    let mut name = policy.name().as_bytes().to_vec();
+    name.push(0);
+    name.extend_from_slice(key.as_bytes());
+    name
+}
+
 /// How long a check's place in a queue is. Rounded down, so that nobody goes too early.
 fn span(check: &Check<'_, '_>) -> u64 {
     let Some(rate) = check.policy.rate() else { return 0 };
-    let nanos =
-        u128::from(rate.nanos) * u128::from(check.cost.units()) / u128::from(rate.units.max(1));
+    let nanos = check.policy.grains(check.cost.units()) / u128::from(rate.units.max(1));
     u64::try_from(nanos).unwrap_or(u64::MAX)
 }
 
@@ -246,6 +251,12 @@ impl<St: Store + 'static> Drop for Turn<St> {
             }
         }
     }
+}
+
+/// Whether somebody may wait in the queue that this was taken of: here, or at another instance of a store far away.
+pub(crate) fn is_waited_for(lines: &Lines, store: &impl Store, taken: &Reservation) -> bool {
+    let own = lines.lines.get(&name(taken.policy(), taken.key()));
+    own.is_some_and(|line| !line.is_empty()) || queue_ends(store, taken).is_none()
 }
 
 /// When all who stand in a queue will have gone, in the store's nanoseconds. A store far away is not asked: what others take

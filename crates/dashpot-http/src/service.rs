@@ -8,17 +8,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use dashpot::{Cost, MemoryStore, Store};
-use dashpot_rules::{Plan, Ruling};
-use http::{Request, Response};
+use dashpot::{Cost, Key, MemoryStore, Store};
+use dashpot_rules::{Gates, Plan, Rule, RuleSet, Ruling};
+use http::{HeaderMap, Request, Response};
 use tower_service::Service;
 
-use crate::judgement::{Judgement, Sequel, made};
+use crate::judgement::{Entrance, Judgement, Prepared, Sequel, made};
 use crate::layer::Shared;
 use crate::line::{Lines, Turn};
 use crate::request_body::RequestBody;
 use crate::settle::settle;
-use crate::{AnyBody, HttpDescriptor, ResponseFuture};
+use crate::{AnyBody, HttpDescriptor, ResponseFuture, denial};
 
 /// How long to wait for a body in which a field is wanted. After that, the field is absent.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -74,7 +74,8 @@ where
         let peer = self.peer;
         match self.shared.judge_at_once(peer, &request) {
             Some(Judgement::Refuse(response)) => ResponseFuture::refused(response),
-            Some(Judgement::Serve(sequel)) if !sequel.has_to_wait() => {
+            Some(Judgement::Serve(mut sequel)) if !sequel.has_to_wait() => {
+                sequel.begin();
                 ResponseFuture::serving(self.inner.call(request), sequel)
             }
             Some(Judgement::Serve(sequel)) => {
@@ -115,8 +116,12 @@ impl<St: Store + 'static> Shared<St> {
         if selection.needs_body() {
             return None;
         }
-        let plan = selection.plan(&descriptor);
+        let mut plan = selection.plan(&descriptor);
+        let gates = plan.take_gates();
         let mut ruling = Ruling::default();
+        if let Some(judgement) = self.shed(&gates, &rules, request.headers()) {
+            return Some(judgement);
+        }
         // Held until who has to wait stands in line: nobody comes in between.
         let mut lines = plan.has_queue().then(|| self.lines.lock());
         if !plan.decide_at_once(&self.store, &self.local, &mut ruling) {
@@ -125,7 +130,56 @@ impl<St: Store + 'static> Shared<St> {
         let turn = lines.as_deref_mut().and_then(|lines| self.stand(lines, &plan, &ruling));
         drop(lines);
         self.tell(&plan, &ruling);
-        Some(Judgement::of(&mut ruling, &rules, request.headers(), self, turn))
+        let mut judgement = Judgement::of(&mut ruling, &rules, request.headers(), self, turn);
+        self.prepare(&mut judgement, &plan, &ruling, &gates, &rules);
+        Some(judgement)
+    }
+
+    /// Turns it away, if there is neither room for it nor a place to wait in: before anything is asked.
+    fn shed(
+        &self,
+        gates: &Gates<'_>,
+        rules: &RuleSet,
+        request: &HeaderMap,
+    ) -> Option<Judgement<St>> {
+        let rule = gates.closed()?;
+        gates.shed(rule);
+        self.tell_of_shed(rule);
+        Some(Judgement::Refuse(Box::new(denial::shed(Some(rule), rules, request))))
+    }
+
+    /// Enters the gates, or notes that they are ahead; and who is to be told how it fares.
+    fn prepare<'r>(
+        self: &Arc<Self>,
+        judgement: &mut Judgement<St>,
+        plan: &Plan<'r>,
+        ruling: &Ruling<'r>,
+        gates: &Gates<'r>,
+        rules: &Arc<RuleSet>,
+    ) {
+        let Judgement::Serve(sequel) = judgement else {
+            gates.count(false);
+            return;
+        };
+        // Who stands in a queue first takes no room meanwhile.
+        let entrance = match gates.is_empty() {
+            true => {
+                gates.count(true);
+                Entrance::Entered(Vec::new())
+            }
+            false if sequel.is_queued() => Entrance::Ahead(gates.entry()),
+            false => gates.try_enter().map_or_else(Entrance::Ahead, Entrance::Entered),
+        };
+        let adaptive: Vec<_> = plan.adaptive().cloned().collect();
+        if adaptive.is_empty() && gates.is_empty() {
+            return;
+        }
+        let taken = match entrance {
+            Entrance::Ahead(_) => plan.taken(ruling, self.store.instances()),
+            Entrance::Entered(_) => Vec::new(),
+        };
+        let service = Prepared::new(rules.clone(), adaptive, entrance);
+        sequel.serve_by(service, taken, self);
     }
 
     /// Stands in line, if there is something to wait for.
@@ -153,6 +207,13 @@ impl<St: Store + 'static> Shared<St> {
         }
     }
 
+    /// The same of a gate, which everybody shares.
+    pub(crate) fn tell_of_shed(&self, rule: &Rule) {
+        if let Some(hear) = &self.on_denied {
+            hear(rule, Key::new(b""));
+        }
+    }
+
     /// Identify, plan, decide, describe. Gives the request back, whole.
     async fn judge<B: AnyBody>(
         self: &Arc<Self>,
@@ -165,12 +226,17 @@ impl<St: Store + 'static> Shared<St> {
         let mut peeked = None;
         if selection.needs_body() {
             // Who is over another limit is not waited for.
-            let early = selection
+            let mut early = selection
                 .without_body()
                 .plan(&HttpDescriptor::new(&rules, &request, None).connected_by(peer));
+            let gates = early.take_gates();
+            if let Some(judgement) = self.shed(&gates, &rules, request.headers()) {
+                return (judgement, request);
+            }
             let given_back = |taken| settle(self, taken, false, Cost::PEEK);
             if let Some(mut ruling) = early.refuse_early(&self.store, given_back).await {
                 self.tell(&early, &ruling);
+                gates.count(false);
                 let judgement = Judgement::of(&mut ruling, &rules, request.headers(), self, None);
                 return (judgement, request);
             }
@@ -179,8 +245,12 @@ impl<St: Store + 'static> Shared<St> {
             peeked = body.peek(rules.identity().body_max, PATIENCE).await;
             request = Request::from_parts(parts, B::hold(body));
         }
-        let plan = selection
+        let mut plan = selection
             .plan(&HttpDescriptor::new(&rules, &request, peeked.as_ref()).connected_by(peer));
+        let gates = plan.take_gates();
+        if let Some(judgement) = self.shed(&gates, &rules, request.headers()) {
+            return (judgement, request);
+        }
         let mut enforcing = pin!(plan.enforce(&self.store, &self.local));
         let (mut ruling, turn) = poll_fn(|context| {
             let mut lines = plan.has_queue().then(|| self.lines.lock());
@@ -197,7 +267,8 @@ impl<St: Store + 'static> Shared<St> {
                 sequel.charge(vec![pending], self);
             }
         };
-        plan.rehearse(&self.store, &ruling, charge).await;
+        plan.rehearse(&self.store, &mut ruling, charge).await;
+        self.prepare(&mut judgement, &plan, &ruling, &gates, &rules);
         (judgement, request)
     }
 }
@@ -213,6 +284,15 @@ where
     St: Store + 'static,
     ResBody: AnyBody,
 {
-    sequel.wait().await;
-    Ok(sequel.finish(inner.call(request).await?))
+    if let Some(refused) = sequel.wait(request.headers()).await {
+        return Ok(made(refused));
+    }
+    sequel.begin();
+    match inner.call(request).await {
+        Ok(response) => Ok(sequel.finish(response)),
+        Err(error) => {
+            sequel.fail();
+            Err(error)
+        }
+    }
 }

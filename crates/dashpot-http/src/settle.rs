@@ -11,6 +11,7 @@ use dashpot_rules::{Pending, Settle};
 use http::Response;
 
 use crate::layer::Shared;
+use crate::line::is_waited_for;
 use crate::response_body::Held;
 
 /// What a request really cost: for a service that would rather say it in its response's extensions
@@ -24,6 +25,19 @@ pub(crate) struct Charges<St: Store + 'static> {
     /// Given back if the request is dropped, too: nobody is in flight then.
     permits: Option<Permits<St>>,
     shared: Arc<Shared<St>>,
+    /// What is given back if this is dropped, because it is not served yet.
+    gives_back: GivesBack,
+}
+
+/// What is given back of what was charged, if nobody serves the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GivesBack {
+    /// Nothing: it is served.
+    Nothing,
+    /// All but places in queues, which a turn gives to those behind.
+    AllButQueues,
+    /// All, its turn being over.
+    All,
 }
 
 struct Charge {
@@ -41,19 +55,27 @@ impl<St: Store + 'static> Charges<St> {
         let (mut pending, mut held) = (Vec::new(), Vec::new());
         for Pending { reservation, rule, local } in all {
             match rule.settle() {
-                Settle::Release => held.push((reservation, local)),
+                // A rule may have rates beside its permits.
+                Settle::Release if reservation.policy().quota().is_concurrent() => {
+                    held.push((reservation, local));
+                }
                 settle => pending.push(Charge { reservation, settle: settle.clone(), local }),
             }
         }
         let shared = shared.clone();
         let permits =
             if held.is_empty() { None } else { Some(Permits { held, shared: shared.clone() }) };
-        Some(Self { pending, permits, shared })
+        Some(Self { pending, permits, shared, gives_back: GivesBack::Nothing })
+    }
+
+    /// What is given back if this is dropped from now on.
+    pub(crate) const fn if_dropped(&mut self, gives_back: GivesBack) {
+        self.gives_back = gives_back;
     }
 
     /// Settles what the response says, and keeps what is held until it was sent.
-    pub(crate) fn settle<B>(self, response: &Response<B>, held: &mut Vec<Box<dyn Held>>) {
-        for Charge { reservation, settle: how, local } in self.pending {
+    pub(crate) fn settle<B>(mut self, response: &Response<B>, held: &mut Vec<Box<dyn Held>>) {
+        for Charge { reservation, settle: how, local } in std::mem::take(&mut self.pending) {
             let used = match how {
                 Settle::ChargeOn(statuses) => {
                     let counts = statuses.contains(&response.status().as_u16());
@@ -72,8 +94,29 @@ impl<St: Store + 'static> Charges<St> {
                 settle(&self.shared, reservation, local, used);
             }
         }
-        if let Some(permits) = self.permits {
+        if let Some(permits) = self.permits.take() {
             held.push(Box::new(permits));
+        }
+    }
+}
+
+impl<St: Store + 'static> Drop for Charges<St> {
+    fn drop(&mut self) {
+        if self.gives_back == GivesBack::Nothing {
+            return;
+        }
+        for Charge { reservation, local, .. } in self.pending.drain(..) {
+            if reservation.policy().queue().is_none() {
+                settle(&self.shared, reservation, local, Cost::PEEK);
+            } else if self.gives_back == GivesBack::All {
+                // Held until it is given back: who comes meanwhile stands behind.
+                let lines = self.shared.lines.lock();
+                // Those who wait have been told when to go; who comes next must not be told the same.
+                let is_kept = !local && is_waited_for(&lines, &self.shared.store, &reservation);
+                if !is_kept {
+                    settle(&self.shared, reservation, local, Cost::PEEK);
+                }
+            }
         }
     }
 }

@@ -37,11 +37,17 @@ impl Wait {
             None if decision.is_never() => Told::Never,
             None => Told::Later,
         };
-        let extra = match jitter.as_secs() {
-            0 => 0,
-            most => fastrand::u64(0..=most),
-        };
-        Self { told, extra }
+        Self { told, extra: extra(jitter) }
+    }
+
+    /// Soon, with up to `jitter` added at random: of what is free again any moment.
+    pub(crate) fn soon(jitter: Duration) -> Self {
+        Self { told: Told::Later, extra: extra(jitter) }
+    }
+
+    /// The seconds for `Retry-After`, one if nobody knows.
+    pub(crate) fn seconds_or_soon(&self) -> u64 {
+        self.seconds().unwrap_or_else(|| self.extra.saturating_add(1))
     }
 
     /// The seconds for `Retry-After`, at least 1. `None` if there is no wait that is known to help.
@@ -62,6 +68,13 @@ impl Wait {
     /// The seconds that were added at random, to be added to other moments as well.
     pub(crate) const fn extra(&self) -> u64 {
         self.extra
+    }
+}
+
+fn extra(jitter: Duration) -> u64 {
+    match jitter.as_secs() {
+        0 => 0,
+        most => fastrand::u64(0..=most),
     }
 }
 

@@ -12,6 +12,7 @@ mod keys;
 mod layer;
 mod live;
 mod nested;
+mod overload;
 mod permits;
 mod priorities;
 mod proxies;

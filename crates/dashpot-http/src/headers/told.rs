@@ -63,14 +63,26 @@ fn fill_time(status: &PolicyStatus<'_>) -> Option<u64> {
     }
     let window = nanos(policy.quota().window()?.length());
     let count = policy.quota().count().filter(|count| *count > 0)?;
-    if status.limit() == count {
+    if policy.percent() < 100 && policy.limit() > 1 {
+        // Fewer units, which take as long.
+        return fill_time_of(policy.whole_limit(), window, count);
+    }
+    if policy.percent() < 100 {
+        let fill = policy.depth().div_ceil(policy.rate()?.units.max(1).into());
+        return Some(u64::try_from(fill).unwrap_or(u64::MAX));
+    }
+    fill_time_of(status.limit(), window, count)
+}
+
+fn fill_time_of(limit: u64, window: u64, count: u64) -> Option<u64> {
+    if limit == count {
         return Some(window);
     }
     // Long division is slow, and seldom needed.
-    Some(match status.limit().checked_mul(window) {
+    Some(match limit.checked_mul(window) {
         Some(product) => product.div_ceil(count),
         None => {
-            let product = u128::from(status.limit()) * u128::from(window);
+            let product = u128::from(limit) * u128::from(window);
             u64::try_from(product.div_ceil(count.into())).unwrap_or(u64::MAX)
         }
     })
