@@ -10,6 +10,7 @@ pub(crate) mod keys;
 pub(crate) mod openapi;
 pub(crate) mod rules;
 pub(crate) mod settle;
+pub(crate) mod vitals;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -77,6 +78,7 @@ pub(crate) const ROUTES: &[Route] = &[
     rules::DIFF,
     rules::EXPLAIN,
     health::HEALTH,
+    vitals::PUSH,
     health::HEALTHZ,
     health::READYZ,
     health::METRICS,
@@ -138,10 +140,13 @@ fn respond(answered: Answered) -> Response<Full<Bytes>> {
 }
 
 fn no_route(path: &str) -> Wrong {
-    let methods: Vec<&str> = ROUTES
-        .iter()
-        .filter(|route| route.path == path)
-        .map(|route| route.method.as_str())
+    let routes = ROUTES.iter().filter(|route| route.path == path);
+    // Who answers GET answers HEAD.
+    let methods: Vec<&str> = { routes }
+        .flat_map(|route| match route.method {
+            Method::GET => vec!["GET", "HEAD"],
+            ref other => vec![other.as_str()],
+        })
         .collect();
     if methods.is_empty() {
         return Wrong::new(
@@ -149,10 +154,7 @@ fn no_route(path: &str) -> Wrong {
             "there is nothing here; GET / says what there is",
         );
     }
-    let mut methods = methods.join(", ");
-    if methods == "GET" {
-        methods.push_str(", HEAD");
-    }
+    let methods = methods.join(", ");
     let wrong = Wrong::new(StatusCode::METHOD_NOT_ALLOWED, format!("use {methods}"));
     match HeaderValue::from_str(&methods) {
         Ok(methods) => wrong.with(ALLOW, methods),

@@ -1,5 +1,7 @@
 //! What Prometheus hears. Labels are names of rules and doors, never of keys.
 
+mod overload;
+
 use std::fmt::{Debug, Error, Formatter, Result as FmtResult};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -150,6 +152,7 @@ impl Collector for Told {
         let Some(service) = self.0.upgrade() else { return Ok(()) };
         let mut out = Out(encoder);
         out.rules(&service)?;
+        out.overload(&service)?;
         out.doors(&service)?;
         out.process(&service)?;
         if let Some(gateway) = &service.gateway {

@@ -33,6 +33,9 @@ pub(crate) struct Part {
     algorithm: String,
     queue: Option<u64>,
     undelayed: u64,
+    /// How much of the policy there was.
+    #[serde(default = "whole")]
+    percent: u8,
     zone: String,
     #[serde(with = "hex")]
     key: Vec<u8>,
@@ -44,6 +47,11 @@ pub(crate) struct Part {
     pub(crate) local: bool,
     /// Whether it is only this process that knows of it: permits in memory end with it, too.
     here: bool,
+}
+
+/// All of a policy, as texts mean it that say nothing.
+const fn whole() -> u8 {
+    100
 }
 
 /// How it is settled.
@@ -76,6 +84,7 @@ impl Part {
             algorithm: policy.algorithm().to_string(),
             queue: policy.queue(),
             undelayed: policy.undelayed(),
+            percent: policy.percent(),
             zone: policy.zone().to_string(),
             key: reservation.key().as_bytes().to_vec(),
             cost: reservation.cost().units(),
@@ -102,7 +111,12 @@ impl Part {
             policy = policy.queue(places).undelayed(self.undelayed);
         }
         let (cost, at) = (Cost::new(self.cost), Timestamp::from_nanos(self.at));
-        let taken = Reservation::new(policy.build().ok()?, Key::new(&self.key), cost, at);
+        let taken = Reservation::new(
+            policy.build().ok()?.reduced_to(self.percent),
+            Key::new(&self.key),
+            cost,
+            at,
+        );
         Some(taken.with_permit(self.permit))
     }
 

@@ -238,6 +238,13 @@ impl Service {
                      charges always, and limits no concurrency; ask /v1/check with \"reserve\", or use the layer"
                 );
             }
+            if rule.gate().is_some() {
+                warn!(
+                    rule = rule.name(),
+                    "a capacity is for who serves requests: the service, which is only asked about them, leaves it out; use \
+                     the gateway or the layer"
+                );
+            }
         }
     }
 

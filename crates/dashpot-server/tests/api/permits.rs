@@ -104,3 +104,29 @@ fn that_were_reset_do_not_come_back_twice() {
     take(&server).allowed();
     take(&server).denied("limited");
 }
+
+/// Nobody tells a gateway's request from the next when it is over, so permits are given back at once; what a rule counts beside them
+/// is not.
+#[test]
+fn come_back_from_gateways_without_the_rates_beside_them() {
+    let server = Server::by("[[rule]]\nname = 'c'\nlimits = ['3/h', '2 concurrent']");
+    let ask = || {
+        let headers = [("x-forwarded-method", "GET"), ("x-forwarded-uri", "/")];
+        server.client().ask("GET", "/v1/forward-auth", &headers, b"").status
+    };
+    assert_eq!([ask(), ask(), ask(), ask()], [200, 200, 200, 429]);
+}
+
+/// Settled with something, a rule's permit comes back and what it counts beside that stays; with nothing, both come back.
+#[test]
+fn are_settled_apart_from_the_rates_beside_them() {
+    let server = Server::by("[[rule]]\nname = 'c'\nlimits = ['3/h', '2 concurrent']");
+    let ask = json!({"request": {"path": "/"}, "reserve": true});
+    for (used, left) in [(1, [2, 2]), (0, [2, 2]), (7, [1, 2])] {
+        let taken = server.check(&ask).allowed();
+        server.settle(&taken.reservation(), used).is(200);
+        let look = server.check(&json!({"request": {"path": "/"}, "cost": 0})).allowed();
+        let now = [0, 1].map(|policy| look.policy(policy)["remaining"].as_u64().unwrap());
+        assert_eq!(now, left, "settled with {used}: {look:?}");
+    }
+}

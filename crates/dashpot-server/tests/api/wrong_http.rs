@@ -164,9 +164,15 @@ fn another_method_is_told_which() {
         "/v1/health",
     ] {
         for method in ["POST", "PUT", "DELETE"] {
+            // That is how it is told how the service is.
+            if (method, path) == ("POST", "/v1/health") {
+                continue;
+            }
             let answer = client.ask(method, path, &[], b"{}").problem(405);
             let allow = answer.header("allow").unwrap();
-            assert!(allow.split(", ").any(|m| m == "GET"), "{method} {path}: {answer:?}");
+            for wanted in ["GET", "HEAD"] {
+                assert!(allow.split(", ").any(|m| m == wanted), "{method} {path}: {answer:?}");
+            }
         }
         let get = client.get(path).is(200);
         let head = client.ask("HEAD", path, &[], b"").is(200);

@@ -27,7 +27,7 @@ pub(crate) struct Connection {
     requests: SendRequest<Bytes>,
 }
 
-type Stream = (ResponseFuture, h2::SendStream<Bytes>);
+pub(crate) type Stream = (ResponseFuture, h2::SendStream<Bytes>);
 
 impl Connection {
     pub(crate) fn to(proxy: &Proxy) -> Self {
@@ -41,7 +41,7 @@ impl Connection {
         Self { runtime, requests }
     }
 
-    fn send(&mut self, path: &str) -> Stream {
+    pub(crate) fn send(&mut self, path: &str) -> Stream {
         let request = Request::get(format!("http://localhost{path}")).body(()).unwrap();
         let requests = self.requests.clone();
         self.runtime.block_on(async {
@@ -51,7 +51,7 @@ impl Connection {
     }
 
     /// Sends a head and some of a body that goes on.
-    fn send_some(&mut self, path: &str) -> Stream {
+    pub(crate) fn send_some(&mut self, path: &str) -> Stream {
         let request = Request::post(format!("http://localhost{path}")).body(()).unwrap();
         let requests = self.requests.clone();
         self.runtime.block_on(async {
@@ -72,7 +72,7 @@ impl Connection {
         streams
     }
 
-    fn status(&self, stream: Stream) -> u16 {
+    pub(crate) fn status(&self, stream: Stream) -> u16 {
         let answer = self.runtime.block_on(async { timeout(PATIENCE, stream.0).await });
         answer.expect("an answer in time").unwrap().status().as_u16()
     }

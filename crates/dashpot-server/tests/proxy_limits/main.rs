@@ -31,6 +31,7 @@ mod http2_answers;
 mod leased;
 mod metrics;
 mod one_line;
+mod overload;
 mod pages;
 mod permits;
 mod queues;

@@ -11,6 +11,7 @@ mod greedy;
 mod idle;
 mod leased;
 mod malformed;
+mod overload;
 mod redis;
 mod reload;
 mod shutdown;

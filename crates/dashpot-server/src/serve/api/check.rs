@@ -1,11 +1,12 @@
 //! `POST /v1/check`: may it?
 
 use std::borrow::Cow;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use dashpot::{Check, Cost, Decision, Reservation, Store, StoreError};
+use dashpot::{Check, Cost, Decision, Store, StoreError};
 use dashpot_http::{HttpDescriptor, Wait, headers};
 use dashpot_rules::{OnStoreError, Pending, Plan, Refusal, RuleSet, Ruling, Settle};
 use http::header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER};
@@ -188,21 +189,21 @@ async fn ask_rules(
 
 /// What is to be settled: by the rules that say how; if none does, by all. What others took stays, unless nothing
 /// was used.
-fn taken(plan: &Plan<'_>, ruling: &Ruling<'_>, pending: Vec<Pending<'_>>) -> Vec<Part> {
-    let part = |one: &Pending<'_>| Part::new(&one.reservation, one.rule.settle().into(), one.local);
+fn taken<'r>(plan: &Plan<'r>, ruling: &Ruling<'r>, pending: Vec<Pending<'_>>) -> Vec<Part> {
+    let part = |one: &Pending<'_>| {
+        let how = match one.rule.settle() {
+            // A rule may have rates beside its permits.
+            Settle::Release if !one.reservation.policy().quota().is_concurrent() => How::Whole,
+            settle => settle.into(),
+        };
+        Part::new(&one.reservation, how, one.local)
+    };
     let mut parts: Vec<Part> = pending.iter().map(part).collect();
     // What was granted without the store is not the store's to give back.
-    if let Some(decision) = ruling.decision().filter(|_| !ruling.is_degraded()) {
+    if !ruling.is_degraded() {
         let how = if parts.is_empty() { How::Used } else { How::Whole };
-        let is_known = |check: &Check<'_, '_>| {
-            let same = |one: &Reservation| {
-                one.key() == check.key && one.policy().same_counters(check.policy)
-            };
-            pending.iter().any(|one| same(&one.reservation))
-        };
-        let others = plan.checks().filter(|check| !is_known(check));
-        let others = others.filter_map(|check| check.reservation(decision));
-        parts.extend(others.map(|one| Part::new(&one, how, false)));
+        let others = plan.taken(ruling, NonZeroU64::MIN);
+        parts.extend(others.iter().map(|one| Part::new(&one.reservation, how, false)));
     }
     parts
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use dashpot::Cost;
 use dashpot_http::{HttpDescriptor, Peer, Wait, denial, headers};
-use dashpot_rules::{Pending, Settle, Trust};
+use dashpot_rules::{Pending, Trust};
 use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::Full;
@@ -43,8 +43,8 @@ pub(crate) async fn answer(service: &Shared, call: &Call) -> Answered {
     let plan = rules.select(&descriptor).plan(&descriptor);
     let mut ruling = service.decide(&plan).await;
     // Nobody will say when the request is over.
-    for Pending { reservation, rule, local } in ruling.take_pending() {
-        if *rule.settle() != Settle::Release {
+    for Pending { reservation, local, .. } in ruling.take_pending() {
+        if !reservation.policy().quota().is_concurrent() {
             continue;
         }
         // What fails now, the store tries again itself.
@@ -55,7 +55,7 @@ pub(crate) async fn answer(service: &Shared, call: &Call) -> Answered {
             service.note_denied(&plan, &ruling);
             // The gateway asks, and it does not speak gRPC, whose denials are a 200.
             request.headers_mut().remove(CONTENT_TYPE);
-            let response = denial::refuse(refusal, &ruling, &rules, request.headers());
+            let response = denial::refuse_elsewhere(refusal, &ruling, &rules, request.headers());
             denied_with(response, deny).map(Full::from)
         }
         None => {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::admin::admit;
 use super::openapi::Documented;
+use super::vitals::{AdaptiveRule, CapacityRule};
 use super::{Answered, Call, Route, json, text};
 use crate::seconds::Seconds;
 use crate::serve::metrics::{self, Door};
@@ -106,6 +107,10 @@ struct Health {
     memory: Memory,
     /// Reservations with permits that are not settled.
     reservations: usize,
+    /// The rules that adapt.
+    adaptive: Vec<AdaptiveRule>,
+    /// The rules with a capacity, where requests are served.
+    capacity: Vec<CapacityRule>,
 }
 
 /// A server of the store.
@@ -148,6 +153,7 @@ fn health(service: &Shared, call: &Call) -> Answered {
         outages: server.outages,
         down_seconds: Seconds(server.down_for),
     };
+    let rules = service.rules.current();
     let answer = Health {
         version: env!("CARGO_PKG_VERSION"),
         stopping: service.is_stopping(),
@@ -165,6 +171,8 @@ fn health(service: &Shared, call: &Call) -> Answered {
             overflowed: usage.overflowed,
         },
         reservations: service.outstanding.len(),
+        adaptive: AdaptiveRule::all(&rules),
+        capacity: if service.gateway.is_some() { CapacityRule::all(&rules) } else { Vec::new() },
     };
     json(StatusCode::OK, &answer)
 }

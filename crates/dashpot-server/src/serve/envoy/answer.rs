@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dashpot::{Decision, PolicyStatus, Timestamp};
+use dashpot::{Decision, Percent, Policy, PolicyStatus, Timestamp};
 use dashpot_http::{Wait, headers};
 use dashpot_rules::Headers;
 use http::header::{HeaderValue as Value, RETRY_AFTER};
@@ -56,7 +56,7 @@ fn status(part: &Part<'_>, outcomes: &Outcomes<'_>, at: Timestamp) -> Descriptor
     let Written { count, unit, name } = match part.held {
         Held::Limit { written, .. } => written,
         _ => Written {
-            count: clamp(policy.quota().count().unwrap_or_default()),
+            count: clamp(told(policy)),
             unit: policy.quota().window().map_or(Unit::Unknown, Unit::of),
             name: policy.name(),
         },
@@ -71,6 +71,12 @@ fn status(part: &Part<'_>, outcomes: &Outcomes<'_>, at: Timestamp) -> Descriptor
         duration_until_reset: Some(until_reset(status, at)),
         ..nothing
     }
+}
+
+/// How much a policy grants in a window: as much less as there is less of it, and at least one.
+fn told(policy: &Policy) -> u64 {
+    let count = policy.quota().count().unwrap_or_default();
+    Percent::new(policy.percent()).part_of(count).max(count.min(1))
 }
 
 /// Whole seconds, rounded up: Envoy tells callers no other, and who comes too early is denied again.

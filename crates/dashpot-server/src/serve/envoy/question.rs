@@ -60,6 +60,7 @@ pub(super) struct Written<'a> {
 
 /// What holds a descriptor.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one for each descriptor, and there are few")]
 pub(super) enum Held<'r> {
     Nothing,
     Unlimited,
