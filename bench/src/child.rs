@@ -4,7 +4,7 @@
 use std::env;
 use std::process::{Command, Stdio};
 
-use crate::{bytes, excess, fill, flood, layer, redis, speed, table};
+use crate::{bytes, excess, fill, flood, layer, overload, redis, speed, table};
 
 /// The first argument of a child.
 pub(crate) const MARK: &str = "--child";
@@ -20,6 +20,7 @@ pub(crate) fn answer(args: &[String]) {
         "fill" => fill::child(&args),
         "flood" => flood::child(&args),
         "layer" => layer::child(&args),
+        "overload" => overload::child(&args),
         "leases" => redis::child(&args),
         _ => panic!("there is no job `{job}`"),
     };

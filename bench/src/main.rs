@@ -8,6 +8,7 @@ mod flood;
 mod grpc;
 mod layer;
 mod machine;
+mod overload;
 mod peer;
 mod peers;
 mod proxy;
@@ -33,7 +34,7 @@ pub(crate) enum Scale {
 
 type Section = (&'static str, fn(Scale));
 
-const SECTIONS: [Section; 15] = [
+const SECTIONS: [Section; 16] = [
     ("speed", speed::report),
     ("three", speed::report_three),
     ("excess", excess::report),
@@ -42,6 +43,7 @@ const SECTIONS: [Section; 15] = [
     ("flood", flood::report),
     ("layer", layer::report),
     ("rules", layer::report_rules),
+    ("overload", overload::report),
     ("redis", redis::report),
     ("outage", redis::report_outages),
     ("leases", redis::report_leases),
@@ -53,7 +55,7 @@ const SECTIONS: [Section; 15] = [
 
 const USAGE: &str =
     "usage: bench [--quick | --full] [speed] [three] [excess] [bytes] [fill] [flood] [layer] [rules]
-             [redis] [outage] [leases] [service] [grpc] [resp] [proxy]
+             [overload] [redis] [outage] [leases] [service] [grpc] [resp] [proxy]
 
   --quick   about four minutes: fewer rounds, and what is rough about them shows
   --full    adds 10 million keys: half an hour, 5 GB of memory
