@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use dashpot::{Cost, Key, MemoryStore, Store};
+use dashpot::{Key, MemoryStore, Store};
 use dashpot_rules::{Gates, Plan, Rule, RuleSet, Ruling};
 use http::{HeaderMap, Request, Response};
 use tower_service::Service;
@@ -17,7 +17,7 @@ use crate::judgement::{Entrance, Judgement, Prepared, Sequel, made};
 use crate::layer::Shared;
 use crate::line::{Lines, Turn};
 use crate::request_body::RequestBody;
-use crate::settle::settle;
+use crate::settle::undo;
 use crate::{AnyBody, HttpDescriptor, ResponseFuture, denial};
 
 /// How long to wait for a body in which a field is wanted. After that, the field is absent.
@@ -233,7 +233,7 @@ impl<St: Store + 'static> Shared<St> {
             if let Some(judgement) = self.shed(&gates, &rules, request.headers()) {
                 return (judgement, request);
             }
-            let given_back = |taken| settle(self, taken, false, Cost::PEEK);
+            let given_back = |taken| undo(self, taken, false);
             if let Some(mut ruling) = early.refuse_early(&self.store, given_back).await {
                 self.tell(&early, &ruling);
                 gates.count(false);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Waker};
 
-use dashpot::{Cost, Reservation, Store, StoreError};
+use dashpot::{Cost, Reservation, Store, StoreError, Timestamp};
 use dashpot_rules::{Pending, Settle};
 use http::Response;
 
@@ -107,14 +107,14 @@ impl<St: Store + 'static> Drop for Charges<St> {
         }
         for Charge { reservation, local, .. } in self.pending.drain(..) {
             if reservation.policy().queue().is_none() {
-                settle(&self.shared, reservation, local, Cost::PEEK);
+                undo(&self.shared, reservation, local);
             } else if self.gives_back == GivesBack::All {
                 // Held until it is given back: who comes meanwhile stands behind.
                 let lines = self.shared.lines.lock();
                 // Those who wait have been told when to go; who comes next must not be told the same.
                 let is_kept = !local && is_waited_for(&lines, &self.shared.store, &reservation);
                 if !is_kept {
-                    settle(&self.shared, reservation, local, Cost::PEEK);
+                    undo(&self.shared, reservation, local);
                 }
             }
         }
@@ -173,7 +173,7 @@ impl<St: Store + 'static> Drop for Permits<St> {
     }
 }
 
-/// Settles without keeping the response: at once if the store can, else in a task of its own.
+/// Settles what was taken, without keeping the response.
 pub(crate) fn settle<St: Store + 'static>(
     shared: &Arc<Shared<St>>,
     reservation: Reservation,
@@ -185,9 +185,29 @@ pub(crate) fn settle<St: Store + 'static>(
         return;
     }
     let shared = shared.clone();
+    at_once_or_later(async move { shared.store.settle(&reservation, used).await });
+}
+
+/// Undoes what was taken for a request that is not served.
+pub(crate) fn undo<St: Store + 'static>(
+    shared: &Arc<Shared<St>>,
+    reservation: Reservation,
+    local: bool,
+) {
+    if local {
+        shared.local.undo_now(&reservation);
+        return;
+    }
+    let shared = shared.clone();
+    at_once_or_later(async move { shared.store.undo(&reservation).await });
+}
+
+/// At once if the store can, else in a task of its own.
+fn at_once_or_later(
+    settling: impl Future<Output = Result<Timestamp, StoreError>> + Send + 'static,
+) {
     let mut settling = Box::pin(async move {
-        let settled: Result<_, StoreError> = shared.store.settle(&reservation, used).await;
-        if let Err(error) = settled {
+        if let Err(error) = settling.await {
             tracing::warn!(%error, "could not settle; the reservation stays charged");
         }
     });

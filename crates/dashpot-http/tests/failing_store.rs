@@ -48,6 +48,12 @@ impl Store for Fragile {
         settled
     }
 
+    async fn undo(&self, reservation: &Reservation) -> Result<Timestamp, StoreError> {
+        tokio::task::yield_now().await;
+        self.fails(&self.cannot_settle)?;
+        self.inner.undo(reservation).await
+    }
+
     async fn manage<'p>(
         &self,
         policy: &'p Policy,

@@ -166,6 +166,10 @@ impl Store for Remote {
         Ok(self.0.settle_now(reservation, used))
     }
 
+    async fn undo(&self, reservation: &Reservation) -> Result<Timestamp, StoreError> {
+        Ok(self.0.undo_now(reservation))
+    }
+
     async fn manage<'p>(
         &self,
         policy: &'p Policy,

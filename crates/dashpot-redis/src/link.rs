@@ -301,7 +301,9 @@ impl Link {
     async fn look(&self) {
         let Some(connection) = self.live.load_full() else { return };
         let patience = self.settings.connect_timeout;
-        let ping = self.send(&connection, &redis::cmd("PING"), Instant::now() + patience).await;
+        // What a decision may wait for is no reason to give up.
+        let deadline = Instant::now() + patience.max(self.settings.deadline);
+        let ping = self.send(&connection, &redis::cmd("PING"), deadline).await;
         if matches!(ping, Err(Failure::Late(_))) {
             self.lose(&connection, "it does not answer in time");
         }

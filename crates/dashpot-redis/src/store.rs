@@ -237,7 +237,6 @@ impl Inner {
         let policy = reservation.policy();
         policy.fits_micros()?;
         let (cost, used) = (reservation.cost().units(), used.units());
-        let key = state_key(&self.settings.prefix, policy, reservation.key());
         let (deed, units, part) = match policy.algorithm() {
             Algorithm::Concurrency => {
                 let part = self.permits.claim(reservation.permit(), cost);
@@ -246,14 +245,36 @@ impl Inner {
             _ if used > cost => (Deed::Charge, used - cost, None),
             _ => (Deed::Back, cost - used, None),
         };
+        self.carry_out(reservation, deed, units, part).await
+    }
+
+    async fn undo(&self, reservation: &Reservation) -> Result<Timestamp, StoreError> {
+        reservation.policy().fits_micros()?;
+        let cost = reservation.cost().units();
+        let is_permit = reservation.policy().algorithm() == Algorithm::Concurrency;
+        let part = is_permit.then(|| self.permits.claim(reservation.permit(), cost));
+        self.carry_out(reservation, Deed::Undo, cost, part).await
+    }
+
+    /// Gives units of a reservation back, to what is at hand or to Redis, or charges them there.
+    async fn carry_out(
+        &self,
+        reservation: &Reservation,
+        deed: Deed,
+        units: u64,
+        part: Option<String>,
+    ) -> Result<Timestamp, StoreError> {
+        let policy = reservation.policy();
+        let key = state_key(&self.settings.prefix, policy, reservation.key());
         let charged_at = reservation.charged_at();
         let units = match deed {
-            Deed::Back => {
+            // What was not spent after all is at hand again as it was.
+            Deed::Back | Deed::Undo => {
                 on_runtime()?;
                 let what = (units, charged_at);
                 units - self.take_back(&key, what, self.deadline()).await
             }
-            _ => units,
+            Deed::Charge => units,
         };
         if units == 0 {
             return Ok(self.around());
@@ -370,6 +391,10 @@ impl Store for RedisStore {
 
     async fn settle(&self, reservation: &Reservation, used: Cost) -> Result<Timestamp, StoreError> {
         self.inner.settle(reservation, used).await
+    }
+
+    async fn undo(&self, reservation: &Reservation) -> Result<Timestamp, StoreError> {
+        self.inner.undo(reservation).await
     }
 
     async fn manage<'p>(

@@ -111,6 +111,7 @@ macro_rules! conformance {
             what_was_used_stays_charged
             a_debt_is_charged_whether_it_fits_or_not
             a_permit_comes_back_whatever_was_used
+            what_is_undone_is_as_if_it_had_not_been
             a_peek_tells_how_a_key_stands
             a_reset_forgets_what_was_counted
             a_block_denies_until_it_is_lifted

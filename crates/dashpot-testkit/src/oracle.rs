@@ -176,6 +176,18 @@ impl Oracle {
         counter.settle(at, policy, cost, charged_at, used);
     }
 
+    /// Makes it as if a reservation had not been made.
+    pub fn undo(
+        &mut self,
+        at: Timestamp,
+        policy: &Policy,
+        key: Key<'_>,
+        cost: u64,
+        charged_at: Timestamp,
+    ) {
+        self.counter(&Identity::of(policy, key)).undo(at, policy, cost, charged_at);
+    }
+
     /// Carries out an operator's wish, and answers as a peek would.
     pub fn manage(
         &mut self,

@@ -102,7 +102,8 @@ impl<'a, S: Store, T: Time> Replay<'a, S, T> {
                 let reservation = self.ask(&[ask])?;
                 self.open.extend(reservation);
             }
-            Step::Settle { which, used } => self.settle(which, used)?,
+            Step::Settle { which, used } => self.settle(which, Some(used))?,
+            Step::Undo { which } => self.settle(which, None)?,
             Step::Manage { policy, key, operation } => self.manage(policy, key, operation)?,
             Step::Redefine(policy) => {
                 let policy = policy % self.redefined.len();
@@ -150,7 +151,8 @@ impl<'a, S: Store, T: Time> Replay<'a, S, T> {
         Ok(check.reservation(&decision).filter(|_| !(behind && windowed)))
     }
 
-    fn settle(&mut self, which: usize, used: u64) -> Result<(), String> {
+    /// Settles a reservation with what was used, or undoes it.
+    fn settle(&mut self, which: usize, used: Option<u64>) -> Result<(), String> {
         if self.open.is_empty() {
             return Ok(());
         }
@@ -169,9 +171,15 @@ impl<'a, S: Store, T: Time> Replay<'a, S, T> {
             // The clock does not tell whether the permit was taken before the reset.
             return Ok(());
         }
-        let at = block_on(self.store.settle(&reservation, Cost::new(used)))
-            .map_err(|error| format!("{error:?}"))?;
-        self.oracle.settle(at, &policy, Key::new(&key), cost, charged_at, used);
+        let done = match used {
+            Some(used) => block_on(self.store.settle(&reservation, Cost::new(used))),
+            None => block_on(self.store.undo(&reservation)),
+        };
+        let at = done.map_err(|error| format!("{error:?}"))?;
+        match used {
+            Some(used) => self.oracle.settle(at, &policy, Key::new(&key), cost, charged_at, used),
+            None => self.oracle.undo(at, &policy, Key::new(&key), cost, charged_at),
+        }
         self.latest = self.latest.max(at);
         Ok(())
     }

@@ -86,6 +86,11 @@ pub enum Step {
         /// How much was really used.
         used: u64,
     },
+    /// Undoes one of the reservations still open, if there is any.
+    Undo {
+        /// Which of them.
+        which: usize,
+    },
     /// An operator's wish about one key.
     Manage {
         /// Under which policy.

@@ -72,6 +72,13 @@ impl Store for Generous {
         self.0.settle(reservation, used)
     }
 
+    fn undo(
+        &self,
+        reservation: &Reservation,
+    ) -> impl Future<Output = Result<Timestamp, StoreError>> + Send {
+        self.0.undo(reservation)
+    }
+
     fn manage<'p>(
         &self,
         policy: &'p Policy,

@@ -64,6 +64,11 @@ trait Enforce {
     /// Gives back units that were taken at `charged_at`.
     fn credit(&self, state: &mut Self::State, now: u64, charged_at: u64, units: u64);
 
+    /// Makes it as if units had not been taken at `charged_at`.
+    fn undo(&self, state: &mut Self::State, now: u64, charged_at: u64, units: u64) {
+        self.credit(state, now, charged_at, units);
+    }
+
     /// How much could be taken at this instant.
     fn remaining(&self, state: &Self::State, now: u64) -> u64;
 
@@ -406,6 +411,14 @@ impl Engine {
             );
         }
         self.charge(state, now, excess);
+    }
+
+    /// Makes it as if the `cost` had not been taken at `charged_at`.
+    pub(crate) fn undo(&self, state: &mut State, now: Timestamp, charged_at: Timestamp, cost: u64) {
+        if cost > 0 {
+            let (now, charged_at) = (now.as_nanos(), charged_at.as_nanos());
+            with!(self, state, |method, state| method.undo(state, now, charged_at, cost), ());
+        }
     }
 
     /// How the key stands.

@@ -169,15 +169,7 @@ impl MemoryStore {
             // but a permit that is out is counted where its key is.
             let used =
                 if is_shared && !counts_permits { used.max(reservation.cost()) } else { used };
-            // The definition under which it was reserved may be an old one; the state goes on under
-            // its own, under which units are the same. Under any window they are not, nor under a part of the
-            // policy: there it is the time they took that is given back.
-            if policy.is_any_window() || kept.definition.is_other_part(policy.definition()) {
-                kept.redefine(policy.definition(), now);
-            } else if !kept.definition.same(policy.definition()) {
-                // At what price they were taken nobody knows any more: at least at that of the whole.
-                kept.redefine(&Policy::whole_definition(&kept.definition), now);
-            }
+            kept.settle_under(policy, now);
             kept.definition.engine.settle(
                 &mut kept.state,
                 now,
@@ -185,6 +177,20 @@ impl MemoryStore {
                 reservation.cost().units(),
                 used.units(),
             );
+        })
+    }
+
+    /// [`Store::undo`], without a future.
+    pub fn undo_now(&self, reservation: &Reservation) -> Timestamp {
+        let policy = reservation.policy();
+        let counts_permits = policy.algorithm() == Algorithm::Concurrency;
+        self.change(policy, reservation.key(), Wanted::No, |kept, now, is_shared| {
+            let is_one_rate = kept.settle_under(policy, now);
+            // To and from a cell as when it is settled.
+            if counts_permits || (is_one_rate && !is_shared) {
+                let (charged_at, cost) = (reservation.charged_at(), reservation.cost().units());
+                kept.definition.engine.undo(&mut kept.state, now, charged_at, cost);
+            }
         })
     }
 
@@ -256,6 +262,10 @@ impl Store for MemoryStore {
 
     async fn settle(&self, reservation: &Reservation, used: Cost) -> Result<Timestamp, StoreError> {
         Ok(self.settle_now(reservation, used))
+    }
+
+    async fn undo(&self, reservation: &Reservation) -> Result<Timestamp, StoreError> {
+        Ok(self.undo_now(reservation))
     }
 
     async fn manage<'p>(

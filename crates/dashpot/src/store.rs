@@ -49,6 +49,17 @@ pub trait Store: Send + Sync {
         used: Cost,
     ) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
 
+    /// Undoes what a check took and nobody used, because it came to nothing elsewhere: as if it had not been asked.
+    /// Permits and the units of a window come back whole; of a bucket's units, what has not come back by itself
+    /// since. So no interval ever admits more than the policy says, as it may when units are [settled](Self::settle). If
+    /// the rate has changed since, a bucket's units stay charged. Answers when.
+    ///
+    /// To be done once for each reservation, and in the place of settling it.
+    fn undo(
+        &self,
+        reservation: &Reservation,
+    ) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
+
     /// Carries out an operator's wish on one key, and answers how it stands afterwards, as a peek
     /// would.
     fn manage<'p>(
@@ -86,6 +97,13 @@ impl<S: Store> Store for Arc<S> {
         used: Cost,
     ) -> impl Future<Output = Result<Timestamp, StoreError>> + Send {
         S::settle(self, reservation, used)
+    }
+
+    fn undo(
+        &self,
+        reservation: &Reservation,
+    ) -> impl Future<Output = Result<Timestamp, StoreError>> + Send {
+        S::undo(self, reservation)
     }
 
     fn manage<'p>(

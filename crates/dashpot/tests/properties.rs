@@ -110,6 +110,36 @@ proptest! {
         admitted_within_bound(&policy, &admissions).map_err(TestCaseError::fail)?;
     }
 
+    /// Nor do those together who were admitted for good, whoever was undone in between.
+    #[test]
+    fn undoing_puts_too_much_into_no_interval(
+        (policy, start, asks) in rate_limiting().prop_flat_map(run),
+        undone in vec(prop::option::of(0_usize..4), 100),
+    ) {
+        let clock = ManualClock::new(start);
+        let store = MemoryStore::with_clock(clock.clone());
+        let (mut admissions, mut pending) = (Vec::new(), Vec::new());
+        for ((pause, cost), undone) in asks.into_iter().zip(undone) {
+            clock.advance(pause);
+            let check = Check::new(&policy, "k").cost(cost);
+            let decision = store.decide_now(&[check]);
+            match (check.reservation(&decision), undone) {
+                // So many asks later.
+                (Some(reservation), Some(later)) => pending.push((later, reservation)),
+                (Some(_), None) => admissions.push((decision.at(), cost)),
+                (None, _) => {}
+            }
+            pending.retain_mut(|(later, reservation)| {
+                if *later == 0 {
+                    store.undo_now(reservation);
+                }
+                *later = later.wrapping_sub(1);
+                *later != usize::MAX
+            });
+        }
+        admitted_within_bound(&policy, &admissions).map_err(TestCaseError::fail)?;
+    }
+
     /// From the full history of what it admitted, without levels or arrival times: a bucket denies
     /// what would put too much into some interval, and nothing else.
     #[test]

@@ -193,6 +193,28 @@ fn units_given_back_may_come_on_top_in_a_short_interval() {
     assert!(!limiter.check("k").is_allowed());
 }
 
+/// The same, undone: only what has not come back by itself does, so it is as if nobody had reserved.
+#[test]
+fn what_is_undone_does_not_come_on_top() {
+    let (limiter, clock) = bucket("1/s burst 5");
+    let reservation = limiter.reserve("k", 5).unwrap();
+    clock.advance(ms(4000));
+    assert!(limiter.check_n("k", 4).is_allowed());
+    limiter.store().undo_now(&reservation);
+    assert_eq!(ask(&limiter, 1), allow(0, 5000));
+    assert_eq!(ask(&limiter, 1), deny(0, 5000, 1000));
+}
+
+/// With nobody else about, all is as it was.
+#[test]
+fn what_is_undone_is_as_if_it_had_not_been() {
+    let (limiter, clock) = bucket("1/s burst 5");
+    let reservation = limiter.reserve("k", 5).unwrap();
+    clock.advance(ms(700));
+    limiter.store().undo_now(&reservation);
+    assert_eq!(ask(&limiter, 5), allow(0, 5000));
+}
+
 #[test]
 fn settling_for_more_is_debt() {
     let (limiter, clock) = bucket("1/s burst 5");

@@ -195,6 +195,32 @@ async fn what_others_used_of_the_next_window_stays_used() {
     assert_left(&scene, &[6], "four of the new window are used").await;
 }
 
+/// Nor does a bucket get back what came back to it while they waited: others have used that.
+#[tokio::test]
+async fn what_came_back_to_a_bucket_meanwhile_is_not_given_back_again() {
+    let scene = Scene::new(
+        "[[rule]]\nname = 'api'\nlimits = '1/s burst 6'\n[[rule]]\nname = 'worker'\n\
+         match.path = '/busy'\ncapacity = { limit = 1, places = 5, wait = '4s' }",
+    );
+    let _first = scene.hold("/busy").await;
+    let mut waiting = Vec::new();
+    for _ in 0..5 {
+        waiting.push(scene.hold("/busy").await);
+    }
+    assert_left(&scene, &[0], "each has taken one").await;
+    scene.advance(SECOND * 39 / 10).await;
+    assert_eq!(scene.statuses("/free", 4).await, [200, 200, 200, 429]);
+    scene.advance(SECOND / 10).await;
+    for late in waiting {
+        Answer::of(late).await.assert_shed();
+    }
+    assert_eq!(
+        scene.statuses("/free", 2).await,
+        [200, 429],
+        "six at once, and four in four seconds"
+    );
+}
+
 /// `charge_on` and `settle` are settled once: given back at the door, or after the answer.
 #[tokio::test]
 async fn what_is_settled_is_settled_once() {

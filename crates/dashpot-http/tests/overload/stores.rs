@@ -26,6 +26,13 @@ impl Far {
         if is_down { Err(StoreError::Unavailable("down".into())) } else { Ok(()) }
     }
 
+    async fn settles(&self) -> Result<(), StoreError> {
+        self.is_up()?;
+        self.settlements.acquire().await.unwrap().forget();
+        self.settled.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
     async fn answer(&self, count: usize) {
         self.answers.add_permits(count);
         settle().await;
@@ -45,10 +52,13 @@ impl Store for Far {
     }
 
     async fn settle(&self, reservation: &Reservation, used: Cost) -> Result<Timestamp, StoreError> {
-        self.is_up()?;
-        self.settlements.acquire().await.unwrap().forget();
-        self.settled.fetch_add(1, Ordering::Relaxed);
+        self.settles().await?;
         self.inner.settle(reservation, used).await
+    }
+
+    async fn undo(&self, reservation: &Reservation) -> Result<Timestamp, StoreError> {
+        self.settles().await?;
+        self.inner.undo(reservation).await
     }
 
     async fn manage<'p>(

@@ -9,7 +9,7 @@
 --   s, deed, charged at, units, length
 --   l, deed, charged at, units, length, most units remembered
 --   n, deed, charged at, units, permit    whatever is to be done, the permit comes back
---             deed: "back" as the caller asks, "undo" what was taken a moment ago in the same decision,
+--             deed: "back" as the caller asks, "undo" what was taken a moment ago and came to nothing elsewhere,
 --             "charge" more, whether it fits or not
 -- reply     {seconds, microseconds, what came of it}
 --             "1" done, "2" nothing: the calendar has come to another window than expected
@@ -65,6 +65,10 @@ local function bucket(key, deed, leaks_from, rate, micros, grains, per_micro)
       -- As good as new: nothing of it is left that could have a rate.
       tat, beyond = now, 0
     elseif own ~= rate then
+      if deed == 'undo' and not string.match(own .. ' ' .. rate, '^(%d+):%1 (%d+):%2$') then
+        -- It is not time that is carried over from one rate to the other, but units: how many have leaked since nobody knows.
+        return
+      end
       -- It goes on at its own rate, at which as many units take another time. What is given back is never
       -- more than was taken.
       micros, grains = convert(micros, grains, rate, own, deed ~= 'charge')

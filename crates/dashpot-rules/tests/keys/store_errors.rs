@@ -42,6 +42,10 @@ impl Store for Dead {
         self.fail()
     }
 
+    async fn undo(&self, _: &Reservation) -> Result<Timestamp, StoreError> {
+        self.fail()
+    }
+
     async fn manage<'p>(
         &self,
         _: &'p Policy,
@@ -241,6 +245,10 @@ impl Store for Foreign {
     }
 
     async fn settle(&self, _: &Reservation, _: Cost) -> Result<Timestamp, StoreError> {
+        Ok(Timestamp::EPOCH)
+    }
+
+    async fn undo(&self, _: &Reservation) -> Result<Timestamp, StoreError> {
         Ok(Timestamp::EPOCH)
     }
 

@@ -50,6 +50,13 @@ impl Store for AnyStore {
         }
     }
 
+    async fn undo(&self, reservation: &Reservation) -> Result<Timestamp, StoreError> {
+        match self {
+            Self::Memory(store) => Ok(store.undo_now(reservation)),
+            Self::Redis(store) => store.undo(reservation).await,
+        }
+    }
+
     async fn manage<'p>(
         &self,
         policy: &'p Policy,

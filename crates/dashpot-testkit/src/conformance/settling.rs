@@ -1,6 +1,6 @@
 //! Charging what was really used.
 
-use dashpot::Algorithm;
+use dashpot::{Algorithm, Reservation, Store};
 
 use super::{Subject, ask, five, fresh_key, remaining, reserve, settle};
 
@@ -69,4 +69,25 @@ pub async fn a_permit_comes_back_whatever_was_used(subject: &impl Subject) {
         settle(subject, two, used).await;
         assert_eq!(remaining(subject, &policy, &key).await, 5);
     }
+}
+
+/// What is undone at once comes back whole, and nothing of what others took.
+pub async fn what_is_undone_is_as_if_it_had_not_been(subject: &impl Subject) {
+    for algorithm in USING_UP.into_iter().chain([Algorithm::Concurrency]) {
+        let (policy, key) = (five(algorithm), fresh_key());
+        let all = reserve(subject, &policy, &key, 5).await;
+        undo(subject, all).await;
+        assert_eq!(remaining(subject, &policy, &key).await, 5, "{policy}");
+
+        let one = reserve(subject, &policy, &key, 1).await;
+        let three = reserve(subject, &policy, &key, 3).await;
+        undo(subject, three).await;
+        assert_eq!(remaining(subject, &policy, &key).await, 4, "{policy}");
+        undo(subject, one).await;
+        assert!(ask(subject, &policy, &key, 4).await.is_allowed(), "{policy}");
+    }
+}
+
+async fn undo(subject: &impl Subject, reservation: Reservation) {
+    subject.store().undo(&reservation).await.expect("the store answers");
 }

@@ -122,6 +122,18 @@ impl Meter for Bucket {
         self.change(at, level.max(BigInt::ZERO));
     }
 
+    /// What has drained since is gone; and if it was not at this rate, so is all of it.
+    fn undo(&mut self, policy: &Policy, at: Time, charged_at: Time, units: u64) {
+        if self.count != count(policy) || self.window != window(policy) {
+            return;
+        }
+        let drained = self.drain() * (at - charged_at).max(0);
+        let left = self.cost(units, self.percent, false) - drained;
+        if left > BigInt::ZERO {
+            self.change(at, (self.level(at) - left).max(BigInt::ZERO));
+        }
+    }
+
     fn adopt(&mut self, at: Time, policy: &Policy) {
         let (count, window) = (count(policy), window(policy));
         self.percent = policy.percent();

@@ -114,15 +114,10 @@ impl Counter {
         charged_at: Timestamp,
         used: u64,
     ) {
-        let Some(meter) = self.meter_mut(policy) else {
+        let (at, charged_at) = (time(at), time(charged_at));
+        let Some(meter) = self.settling(at, policy) else {
             return;
         };
-        let (at, charged_at) = (time(at), time(charged_at));
-        if policy.is_any_window() {
-            // Not as many units as they are now: the time they took then.
-            meter.adopt(at, policy);
-        }
-        meter.settles(policy);
         if policy.algorithm() == Algorithm::Concurrency {
             // A permit is a place held, not a thing used up: it comes back whole.
             meter.give_back(at, charged_at, cost);
@@ -131,6 +126,30 @@ impl Counter {
         } else if used > cost {
             meter.charge(at, used - cost);
         }
+    }
+
+    pub(super) fn undo(
+        &mut self,
+        at: Timestamp,
+        policy: &Policy,
+        cost: u64,
+        charged_at: Timestamp,
+    ) {
+        let (at, charged_at) = (time(at), time(charged_at));
+        if let Some(meter) = self.settling(at, policy) {
+            meter.undo(policy, at, charged_at, cost);
+        }
+    }
+
+    /// What is to be settled of a policy.
+    fn settling(&mut self, at: Time, policy: &Policy) -> Option<&mut dyn Meter> {
+        let meter = self.meter_mut(policy)?;
+        if policy.is_any_window() {
+            // Not as many units as they are now: the time they took then.
+            meter.adopt(at, policy);
+        }
+        meter.settles(policy);
+        Some(meter)
     }
 
     pub(super) fn holds(&self) -> bool {

@@ -26,6 +26,11 @@ pub(super) trait Meter {
     /// Takes back units of a charge made at `charged_at`.
     fn give_back(&mut self, at: Time, charged_at: Time, units: u64);
 
+    /// Makes it as if units of this policy had not been charged at `charged_at`.
+    fn undo(&mut self, _policy: &Policy, at: Time, charged_at: Time, units: u64) {
+        self.give_back(at, charged_at, units);
+    }
+
     /// Whether waiting helps: only concurrency waits for people instead of time.
     fn runs_by_clock(&self) -> bool {
         true

@@ -62,6 +62,17 @@ impl Store for OracleStore {
         std::future::ready(Ok(at))
     }
 
+    fn undo(
+        &self,
+        reservation: &Reservation,
+    ) -> impl Future<Output = Result<Timestamp, StoreError>> + Send {
+        let mut oracle = self.oracle();
+        let at = self.clock.now();
+        let (cost, charged_at) = (reservation.cost().units(), reservation.charged_at());
+        oracle.undo(at, reservation.policy(), reservation.key(), cost, charged_at);
+        std::future::ready(Ok(at))
+    }
+
     fn manage<'p>(
         &self,
         policy: &'p Policy,

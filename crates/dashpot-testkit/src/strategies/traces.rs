@@ -74,6 +74,7 @@ fn step(policies: &[Definitions]) -> BoxedStrategy<Step> {
         2 => pause().prop_map(Step::Back),
         4 => ask().prop_map(Step::Reserve),
         4 => (0_usize..4, used(most)).prop_map(|(which, used)| Step::Settle { which, used }),
+        2 => (0_usize..4).prop_map(|which| Step::Undo { which }),
         2 => manage.prop_map(|(policy, key, operation)| Step::Manage { policy, key, operation }),
         1 => which.prop_map(Step::Redefine),
     ]

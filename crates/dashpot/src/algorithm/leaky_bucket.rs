@@ -32,6 +32,10 @@ impl Enforce for LeakyBucket {
         self.meter.credit(tat, now, charged_at, units);
     }
 
+    fn undo(&self, tat: &mut Tat, now: u64, charged_at: u64, units: u64) {
+        self.meter.undo(tat, now, charged_at, units);
+    }
+
     fn remaining(&self, tat: &Tat, now: u64) -> u64 {
         self.meter.remaining(tat, now)
     }

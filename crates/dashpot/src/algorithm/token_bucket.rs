@@ -167,6 +167,10 @@ impl TokenBucket {
         self.nanos(self.backlog(tat, now).saturating_sub(kept))
     }
 
+    fn give_back(&self, tat: &mut Tat, now: u64, grains: u128) {
+        tat.0 = tat.0.saturating_sub(grains).max(self.moment(now));
+    }
+
     /// Takes what another state of this bucket has to drain, too.
     pub(super) fn join(&self, tat: &mut Tat, other: &Tat, now: u64) {
         let start = tat.0.max(self.moment(now));
@@ -261,8 +265,16 @@ impl Enforce for TokenBucket {
     }
 
     fn credit(&self, tat: &mut Tat, now: u64, _charged_at: u64, units: u64) {
-        let earlier = tat.0.saturating_sub(self.worth(units));
-        tat.0 = earlier.max(self.moment(now));
+        self.give_back(tat, now, self.worth(units));
+    }
+
+    fn undo(&self, tat: &mut Tat, now: u64, charged_at: u64, units: u64) {
+        // What has drained since would have drained of what others took meanwhile.
+        let drained = self.moment(now.saturating_sub(charged_at));
+        match self.worth(units).saturating_sub(drained) {
+            0 => {}
+            left => self.give_back(tat, now, left),
+        }
     }
 
     fn remaining(&self, tat: &Tat, now: u64) -> u64 {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::algorithm::{State, Verdict};
 use crate::policy::Definition;
-use crate::{Retry, Standing, Timestamp};
+use crate::{Policy, Retry, Standing, Timestamp};
 
 #[derive(Debug)]
 pub(crate) struct Kept {
@@ -42,6 +42,24 @@ impl Kept {
         definition.engine.adopt(&self.definition.engine, &mut self.state, now);
         self.definition = definition.clone();
         true
+    }
+
+    /// Keeps the state as it must be for units that were taken under a policy to be settled. Says whether time has drained it at
+    /// one rate since then, so far as that can be told.
+    pub(crate) fn settle_under(&mut self, policy: &Policy, now: Timestamp) -> bool {
+        let (kept, taken) = (&self.definition, policy.definition());
+        let is_one_rate = policy.is_any_window() || kept.engine.rate() == taken.engine.rate();
+        // The definition under which it was reserved may be an old one; the state goes on under
+        // its own, under which units are the same. Under any window they are not, nor under a part of the
+        // policy: there it is the time they took that is given back.
+        if policy.is_any_window() || kept.is_other_part(taken) {
+            self.redefine(taken, now);
+        } else if !kept.same(taken) {
+            // At what price they were taken nobody knows any more: at least at that of the whole.
+            let whole = Policy::whole_definition(kept);
+            self.redefine(&whole, now);
+        }
+        is_one_rate
     }
 
     pub(crate) fn verdict(&self, now: Timestamp, cost: u64) -> Verdict {

@@ -103,7 +103,8 @@ impl<'a> Scene<'a> {
                 let reservation = self.ask(&[ask])?;
                 self.open.extend(reservation);
             }
-            Step::Settle { which, used } => self.settle(which, used),
+            Step::Settle { which, used } => self.settle(which, Some(used)),
+            Step::Undo { which } => self.settle(which, None),
             Step::Manage { policy, key, operation } => self.manage(policy, key, operation),
         }
         Ok(())
@@ -128,7 +129,7 @@ impl<'a> Scene<'a> {
         Ok(checks.first().and_then(|check| check.reservation(&decision)))
     }
 
-    fn settle(&mut self, which: usize, used: u64) {
+    fn settle(&mut self, which: usize, used: Option<u64>) {
         if self.open.is_empty() {
             return;
         }
@@ -141,8 +142,17 @@ impl<'a> Scene<'a> {
             // counted in cannot tell this permit from others.
             return;
         }
-        let at = self.store.settle_now(&reservation, Cost::new(used));
-        self.oracle.settle(at, policy, key, reservation.cost().units(), charged_at, used);
+        let cost = reservation.cost().units();
+        match used {
+            Some(used) => {
+                let at = self.store.settle_now(&reservation, Cost::new(used));
+                self.oracle.settle(at, policy, key, cost, charged_at, used);
+            }
+            None => {
+                let at = self.store.undo_now(&reservation);
+                self.oracle.undo(at, policy, key, cost, charged_at);
+            }
+        }
     }
 
     fn manage(&mut self, policy: usize, key: usize, operation: Operation) {
