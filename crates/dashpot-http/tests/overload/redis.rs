@@ -10,10 +10,10 @@ use dashpot_testkit::RedisServer;
 use super::{Answer, Answering, SECOND, Scene, get, is_done};
 use crate::common::PATIENCE;
 
-/// One more instance of these rules, on this Redis.
+/// One more instance of these rules, on this Redis. Patient, so that a busy machine is not taken for a server that is down.
 async fn instance(redis: &RedisServer, text: &str) -> Scene {
-    let store = RedisStore::builder(redis.url()).deadline(Duration::from_millis(500)).start();
-    let store = store.unwrap();
+    let store = RedisStore::builder(redis.url()).deadline(PATIENCE).connect_timeout(PATIENCE);
+    let store = store.start().unwrap();
     store.ready(PATIENCE).await.unwrap();
     let memory = Arc::new(MemoryStore::new());
     Scene::on(text, ManualClock::default(), memory, store)

@@ -98,6 +98,20 @@ impl Scene {
         caller
     }
 
+    /// Sends so many, and waits until their answers have begun. Nothing if that took longer than this: on a machine that stalls,
+    /// nobody knows how long they took at the gateway.
+    #[track_caller]
+    fn begun_within(&self, time: Duration, count: usize, path: &str) -> Option<Vec<Caller>> {
+        let sent = Instant::now();
+        let mut callers: Vec<_> = (0..count).map(|_| self.send(path, "")).collect();
+        let heads: Vec<_> = callers.iter_mut().map(|caller| caller.head().unwrap()).collect();
+        if sent.elapsed() >= time {
+            return None;
+        }
+        assert!(heads.iter().all(|head| head.status == 200), "{heads:?}");
+        Some(callers)
+    }
+
     /// Sends one that waits at the door, and waits until it does.
     #[track_caller]
     fn line_up(&self, path: &str, class: &str) -> Caller {

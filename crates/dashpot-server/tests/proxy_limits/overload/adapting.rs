@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dashpot_testkit::process::until;
 
@@ -58,11 +58,12 @@ fn it_goes_down_while_the_backend_is_slow_and_comes_back() {
 /// Those still at it when their time is over are slow, though nobody has heard of them.
 #[test]
 fn answers_that_never_come_are_slow() {
-    let rule = "limit = 10, latency = '200ms', tick = '10ms', places = 1, wait = '20ms'";
+    // Ten ticks are a second: the first round is not over before all ten are in.
+    let rule = "limit = 10, latency = '200ms', tick = '100ms', places = 1, wait = '20ms'";
     let scene = Scene::by(&worker(rule));
     let held: Vec<_> = (0..10).map(|_| scene.send("/never", "")).collect();
     scene.await_door(10, 0);
-    until("the limit to be lower", Duration::from_secs(3), || {
+    until("the limit to be lower", PATIENCE, || {
         // Others come, and are turned away.
         assert_eq!(scene.get("/", "").status, 503);
         (scene.door().limit == 9).then_some(())
@@ -87,7 +88,9 @@ fn some_answers_that_never_come_are_enough() {
 /// One round, one step: those who began before a change are not held against it.
 #[test]
 fn it_does_not_overreact() {
-    let scene = Scene::by(&worker("limit = 20, latency = '200ms', tick = '100ms', places = 0"));
+    // With places: the last of them may come when the limit is lower already.
+    let rule = "limit = 20, latency = '200ms', tick = '100ms', places = 20, wait = '20s'";
+    let scene = Scene::by(&worker(rule));
     let mut callers: Vec<_> = (0..20).map(|_| scene.send("/slow/500", "")).collect();
     for caller in &mut callers {
         assert_eq!(caller.answer().status, 200);
@@ -129,29 +132,44 @@ fn a_limit_that_is_used_grows_to_the_most() {
 /// It is counted until the answer begins, and not until it ends.
 #[test]
 fn long_answers_are_not_slow() {
-    let scene = Scene::by(&worker("limit = 10, latency = '700ms', tick = '10ms', places = 0"));
-    let mut callers: Vec<_> = (0..10).map(|_| scene.send("/drip/1200", "")).collect();
-    scene.await_door(10, 0);
-    for caller in &mut callers {
-        assert_eq!(caller.answer().status, 200);
-    }
-    // The next round says how that one was judged.
-    let mut caller = scene.proxy.caller();
-    for _ in 0..30 {
-        caller.get("/");
-    }
-    assert!(scene.door().limit >= 10, "{:?}", scene.door());
+    until("answers that begin in time", PATIENCE, || {
+        let scene = Scene::by(&worker("limit = 10, latency = '700ms', tick = '10ms', places = 0"));
+        let mut callers = scene.begun_within(Duration::from_millis(600), 10, "/drip/1200")?;
+        for caller in &mut callers {
+            assert_eq!(caller.exactly(8).unwrap(), b"halfhalf");
+        }
+        // Used and not slow, it has grown; nobody came later who could make up for another judgement.
+        assert!(scene.door().limit > 10, "{:?}", scene.door());
+        Some(())
+    });
 }
 
 /// Nor from when it came: those who waited at the door have not begun.
 #[test]
 fn to_wait_at_the_door_is_not_slow() {
-    let rule = "limit = 4, latency = '400ms', tick = '10ms', places = 99, wait = '20s', max = 4";
-    let scene = Scene::by(&worker(rule));
-    during(&scene, 40, "/slow/60", || {
-        for _ in 0..45 {
-            assert_eq!(scene.door().limit, 4);
-            thread::sleep(Duration::from_millis(25));
+    let rule = "limit = 4, latency = '700ms', tick = '10ms', places = 99, wait = '20s', max = 4";
+    let in_time = Duration::from_millis(600);
+    until("answers that begin in time", PATIENCE, || {
+        let scene = Scene::by(&worker(rule));
+        // They have answered, and hold their places.
+        let mut held = scene.begun_within(in_time, 4, "/half/1")?;
+        let mut waiting: Vec<_> = (0..12).map(|_| scene.send("/", "")).collect();
+        scene.await_door(4, 12);
+        thread::sleep(Duration::from_millis(800));
+        let released = Instant::now();
+        scene.stage.release("/half/1");
+        for caller in &mut held {
+            assert_eq!(caller.exactly(8).unwrap(), b"halfhalf");
         }
+        for caller in &mut waiting {
+            assert_eq!(caller.answer().status, 200);
+        }
+        if released.elapsed() >= in_time {
+            return None;
+        }
+        // After ten ticks they are judged, whenever they began.
+        thread::sleep(Duration::from_millis(150));
+        assert_eq!(scene.door().limit, 4);
+        Some(())
     });
 }

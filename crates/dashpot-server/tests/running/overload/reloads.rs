@@ -103,7 +103,9 @@ fn what_would_swing_is_refused_and_all_stays_as_it_was() {
     assert_eq!(answer.status, 400, "{answer:?}");
     assert!(answer.body.contains("3:"), "where it is: {answer:?}");
     patient.keeps_factor("r", 0.5);
-    assert_eq!(patient.service.metric("dashpot_failed_reloads_total"), 1.0);
+    // Once by who asked for it, and once more if the file was looked at meanwhile.
+    let failed = patient.service.metric("dashpot_failed_reloads_total");
+    assert!((1.0..=2.0).contains(&failed), "{failed}");
     let diff = patient.client().post("/v1/rules/diff", &narrow);
     assert_eq!(diff.status, 400, "{diff:?}");
 }
