@@ -247,6 +247,7 @@ impl<St: Store + 'static> Drop for Turn<St> {
             let is_last = queue_ends(&self.shared.store, &taken)
                 .is_some_and(|ends| ends.abs_diff(end) <= ROUNDING);
             if is_last {
+                // All of it: its time has not come.
                 settle(&self.shared, taken, false, Cost::PEEK);
             }
         }

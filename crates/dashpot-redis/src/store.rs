@@ -268,7 +268,8 @@ impl Inner {
         let key = state_key(&self.settings.prefix, policy, reservation.key());
         let charged_at = reservation.charged_at();
         let units = match deed {
-            // What was not spent after all is at hand again as it was.
+            // What has drained since is not known here, but there.
+            Deed::Undo if policy.rate().is_some() => units,
             Deed::Back | Deed::Undo => {
                 on_runtime()?;
                 let what = (units, charged_at);

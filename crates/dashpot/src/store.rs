@@ -49,12 +49,15 @@ pub trait Store: Send + Sync {
         used: Cost,
     ) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
 
-    /// Undoes what a check took and nobody used, because it came to nothing elsewhere: as if it had not been asked.
-    /// Permits and the units of a window come back whole; of a bucket's units, what has not come back by itself
-    /// since. So no interval ever admits more than the policy says, as it may when units are [settled](Self::settle). If
-    /// the rate has changed since, a bucket's units stay charged. Answers when.
+    /// Gives back what a check took and nobody used, because it came to nothing elsewhere, so that no interval admits more
+    /// than the policy says, as it may when units are [settled](Self::settle): permits and the units of a window come back
+    /// whole; n units of a bucket that took T each, n − t/T after a time t, since what has come back by itself meanwhile may be
+    /// in use. They stay charged if the rate is another by then.
     ///
-    /// To be done once for each reservation, and in the place of settling it.
+    /// It cannot tell if meanwhile the key was reset, or the clock or the rate went there and back. Answers when it was done.
+    ///
+    /// To be done once for each reservation, and in the place of settling it. After an error it may have been done all the
+    /// same.
     fn undo(
         &self,
         reservation: &Reservation,

@@ -60,10 +60,20 @@ fn burst_off_by_one() {
 #[test]
 fn units_given_back_at_another_price() {
     caught(&Bug {
-        file: "memory.rs",
-        right: "policy.is_any_window() || kept.definition.is_other_part(policy.definition())",
+        file: "memory/kept.rs",
+        right: "policy.is_any_window() || kept.is_other_part(taken)",
         wrong: "policy.is_any_window()",
         caught_by: ("properties", "a_token_bucket_equals_the_oracle"),
+    });
+}
+
+#[test]
+fn undone_units_on_top_of_what_came_back() {
+    caught(&Bug {
+        file: "algorithm/token_bucket.rs",
+        right: "match self.worth(units).saturating_sub(drained) {",
+        wrong: "match self.worth(units).max(drained / u128::MAX) {",
+        caught_by: ("properties", "undoing_puts_too_much_into_no_interval"),
     });
 }
 
@@ -226,9 +236,9 @@ fn grains_that_are_taken_for_each_other() {
 #[test]
 fn units_given_back_at_the_rate_of_another_window() {
     caught(&Bug {
-        file: "memory.rs",
-        right: "            if policy.is_any_window() || kept",
-        wrong: "            if kept",
+        file: "memory/kept.rs",
+        right: "        if policy.is_any_window() || kept",
+        wrong: "        if kept",
         caught_by: ("conformance", "what_is_given_back_is_the_time_it_took"),
     });
 }

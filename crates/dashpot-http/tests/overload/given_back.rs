@@ -221,6 +221,24 @@ async fn what_came_back_to_a_bucket_meanwhile_is_not_given_back_again() {
     );
 }
 
+/// What comes back to it while they wait is taken off for each of them: nobody knows whose it was.
+#[tokio::test]
+async fn several_who_waited_together_get_back_less_what_came_back_meanwhile() {
+    let scene = Scene::new(
+        "[[rule]]\nname = 'api'\nlimits = '1/s burst 60'\ncost = 10\n[[rule]]\nname = 'worker'\n\
+         capacity = { limit = 1, places = 5, wait = '4s' }",
+    );
+    let _first = scene.hold("/").await;
+    let waiting = [scene.hold("/").await, scene.hold("/").await];
+    assert_left(&scene, &[30], "each has taken ten").await;
+    scene.advance(SECOND * 4).await;
+    for late in waiting {
+        Answer::of(late).await.assert_shed();
+    }
+    // Four have come back by themselves, and six of each.
+    assert_left(&scene, &[46], "without them it would be 54").await;
+}
+
 /// `charge_on` and `settle` are settled once: given back at the door, or after the answer.
 #[tokio::test]
 async fn what_is_settled_is_settled_once() {

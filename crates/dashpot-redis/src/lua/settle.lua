@@ -3,13 +3,13 @@
 -- KEYS[i]   where the state of the i-th key is kept
 -- ARGV[…]   for each key a letter as in decide.lua, what to do, and what goes with it:
 --   b, deed, charged at, rate, micros, grains, grains in a microsecond
---             to undo: when what was there before had leaked
+--             to undo: from when on it leaks, which is then or when what was there before has leaked
 --   f, deed, charged at, units, first, length
 --   c, deed, start of the window charged, units, start, end, next end
 --   s, deed, charged at, units, length
 --   l, deed, charged at, units, length, most units remembered
 --   n, deed, charged at, units, permit    whatever is to be done, the permit comes back
---             deed: "back" as the caller asks, "undo" what was taken a moment ago and came to nothing elsewhere,
+--             deed: "back" as the caller asks, "undo" what came to nothing elsewhere,
 --             "charge" more, whether it fits or not
 -- reply     {seconds, microseconds, what came of it}
 --             "1" done, "2" nothing: the calendar has come to another window than expected
