@@ -234,26 +234,17 @@ impl Inner {
     }
 
     async fn settle(&self, reservation: &Reservation, used: Cost) -> Result<Timestamp, StoreError> {
-        let policy = reservation.policy();
-        policy.fits_micros()?;
         let (cost, used) = (reservation.cost().units(), used.units());
-        let (deed, units, part) = match policy.algorithm() {
-            Algorithm::Concurrency => {
-                let part = self.permits.claim(reservation.permit(), cost);
-                (Deed::Back, cost, Some(part))
-            }
-            _ if used > cost => (Deed::Charge, used - cost, None),
-            _ => (Deed::Back, cost - used, None),
+        let (deed, units) = match reservation.policy().algorithm() {
+            Algorithm::Concurrency => (Deed::Back, cost),
+            _ if used > cost => (Deed::Charge, used - cost),
+            _ => (Deed::Back, cost - used),
         };
-        self.carry_out(reservation, deed, units, part).await
+        self.carry_out(reservation, deed, units).await
     }
 
     async fn undo(&self, reservation: &Reservation) -> Result<Timestamp, StoreError> {
-        reservation.policy().fits_micros()?;
-        let cost = reservation.cost().units();
-        let is_permit = reservation.policy().algorithm() == Algorithm::Concurrency;
-        let part = is_permit.then(|| self.permits.claim(reservation.permit(), cost));
-        self.carry_out(reservation, Deed::Undo, cost, part).await
+        self.carry_out(reservation, Deed::Undo, reservation.cost().units()).await
     }
 
     /// Gives units of a reservation back, to what is at hand or to Redis, or charges them there.
@@ -262,9 +253,11 @@ impl Inner {
         reservation: &Reservation,
         deed: Deed,
         units: u64,
-        part: Option<String>,
     ) -> Result<Timestamp, StoreError> {
         let policy = reservation.policy();
+        policy.fits_micros()?;
+        let is_permit = policy.algorithm() == Algorithm::Concurrency;
+        let part = is_permit.then(|| self.permits.claim(reservation.permit(), units));
         let key = state_key(&self.settings.prefix, policy, reservation.key());
         let charged_at = reservation.charged_at();
         let units = match deed {

@@ -176,7 +176,7 @@ impl Oracle {
         counter.settle(at, policy, cost, charged_at, used);
     }
 
-    /// Makes it as if a reservation had not been made.
+    /// Gives back what is left of a reservation that was not used.
     pub fn undo(
         &mut self,
         at: Timestamp,

@@ -64,7 +64,7 @@ trait Enforce {
     /// Gives back units that were taken at `charged_at`.
     fn credit(&self, state: &mut Self::State, now: u64, charged_at: u64, units: u64);
 
-    /// Makes it as if units had not been taken at `charged_at`.
+    /// Gives back units that were taken at `charged_at` and not used, so that no interval holds too much: for most, all of them.
     fn undo(&self, state: &mut Self::State, now: u64, charged_at: u64, units: u64) {
         self.credit(state, now, charged_at, units);
     }
@@ -413,7 +413,7 @@ impl Engine {
         self.charge(state, now, excess);
     }
 
-    /// Makes it as if the `cost` had not been taken at `charged_at`.
+    /// Gives back what is left of the `cost` that was taken at `charged_at` and not used.
     pub(crate) fn undo(&self, state: &mut State, now: Timestamp, charged_at: Timestamp, cost: u64) {
         if cost > 0 {
             let (now, charged_at) = (now.as_nanos(), charged_at.as_nanos());

@@ -132,6 +132,10 @@
     clippy::unwrap_used
 )]
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/overload.md")]
+struct UnderStress;
+
 mod algorithm;
 mod check;
 mod class;

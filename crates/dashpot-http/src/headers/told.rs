@@ -63,18 +63,13 @@ fn fill_time(status: &PolicyStatus<'_>) -> Option<u64> {
     }
     let window = nanos(policy.quota().window()?.length());
     let count = policy.quota().count().filter(|count| *count > 0)?;
-    if policy.percent() < 100 && policy.limit() > 1 {
-        // Fewer units, which take as long.
-        return fill_time_of(policy.whole_limit(), window, count);
-    }
-    if policy.percent() < 100 {
+    if policy.percent() < 100 && policy.limit() <= 1 {
+        // The last unit may take longer than all of them did.
         let fill = policy.depth().div_ceil(policy.rate()?.units.max(1).into());
         return Some(u64::try_from(fill).unwrap_or(u64::MAX));
     }
-    fill_time_of(status.limit(), window, count)
-}
-
-fn fill_time_of(limit: u64, window: u64, count: u64) -> Option<u64> {
+    // If there are fewer for now, they take as long.
+    let limit = if policy.percent() < 100 { policy.whole_limit() } else { status.limit() };
     if limit == count {
         return Some(window);
     }

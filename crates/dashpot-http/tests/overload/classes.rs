@@ -7,14 +7,6 @@ use super::{Answer, Scene};
 
 const RULES: &str = "
 [[priority]]
-name = 'pay'
-match.path = '/pay'
-class = 'critical'
-[[priority]]
-name = 'reports'
-match.path = '/reports'
-class = 'background'
-[[priority]]
 name = 'heavy'
 match.path = '/heavy'
 weight = 10
@@ -26,7 +18,7 @@ classes = { normal = '80%', background = '40%' }
 
 #[tokio::test]
 async fn each_class_fills_its_part() {
-    let scene = Scene::new(RULES);
+    let scene = Scene::classed(RULES);
     let mut all = Vec::new();
     for (path, expected) in [("/reports", 2), ("/", 2), ("/pay", 1)] {
         for _ in 0..expected {
@@ -56,7 +48,7 @@ async fn each_class_fills_its_part() {
 /// Whatever class: what is critical hears it, too, when all is full.
 #[tokio::test]
 async fn who_is_denied_by_it_hears_of_reduced_capacity() {
-    let scene = Scene::new(RULES);
+    let scene = Scene::classed(RULES);
     let mut all = Vec::new();
     for _ in 0..5 {
         all.push(scene.hold("/pay").await);
@@ -73,7 +65,7 @@ async fn who_is_denied_by_it_hears_of_reduced_capacity() {
 
 #[tokio::test]
 async fn a_rule_may_answer_otherwise_and_grpc_hears_it_in_its_own_way() {
-    let scene = Scene::new(&format!("{RULES}on_deny = {{ status = 529 }}\n"));
+    let scene = Scene::classed(&format!("{RULES}on_deny = {{ status = 529 }}\n"));
     let mut all = Vec::new();
     for _ in 0..5 {
         all.push(scene.hold("/pay").await);
@@ -87,7 +79,7 @@ async fn a_rule_may_answer_otherwise_and_grpc_hears_it_in_its_own_way() {
 #[tokio::test]
 async fn who_is_denied_by_it_has_used_nothing_else() {
     let rate = "[[rule]]\nname = 'rate'\nlimits = '9/h'\nalgorithm = 'fixed-window'\n";
-    let scene = Scene::new(&format!("{rate}{RULES}"));
+    let scene = Scene::classed(&format!("{rate}{RULES}"));
     let _all = [scene.hold("/reports").await, scene.hold("/reports").await];
     for _ in 0..5 {
         assert_eq!(scene.get("/reports").await.status, 503);
@@ -97,7 +89,7 @@ async fn who_is_denied_by_it_has_used_nothing_else() {
 
 #[tokio::test]
 async fn permits_come_back_from_those_who_hang_up() {
-    let scene = Scene::new(RULES);
+    let scene = Scene::classed(RULES);
     for _ in 0..5 {
         let all = [scene.hold("/reports").await, scene.hold("/reports").await];
         assert_eq!(scene.left("/reports").await, 0);
@@ -109,7 +101,7 @@ async fn permits_come_back_from_those_who_hang_up() {
 
 #[tokio::test]
 async fn a_shadow_only_counts() {
-    let scene = Scene::new(&format!("{RULES}shadow = true\n"));
+    let scene = Scene::classed(&format!("{RULES}shadow = true\n"));
     let mut all = Vec::new();
     for _ in 0..5 {
         all.push(scene.hold("/reports").await);
@@ -122,7 +114,7 @@ async fn a_shadow_only_counts() {
 #[tokio::test]
 async fn plain_permits_say_429_as_ever() {
     let plain = "[[rule]]\nname = 'at-once'\nlimits = '1 concurrent'\n";
-    let scene = Scene::new(&format!("{plain}{RULES}"));
+    let scene = Scene::classed(&format!("{plain}{RULES}"));
     let _first = scene.hold("/").await;
     let denied = scene.get("/").await;
     assert_eq!((denied.status, denied.get("retry-after")), (429, None));
@@ -132,7 +124,7 @@ async fn plain_permits_say_429_as_ever() {
 #[tokio::test]
 async fn no_wait_is_told_for_more_than_a_class_may_fill() {
     for (cost, wait) in [(5, None), (3, Some("1"))] {
-        let scene = Scene::new(&format!(
+        let scene = Scene::classed(&format!(
             "[[rule]]\nname = 'few'\nlimits = '6 concurrent'\ncost = {cost}\n\
              classes = {{ normal = '50%', background = '50%' }}\n"
         ));

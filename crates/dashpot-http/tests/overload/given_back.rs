@@ -217,7 +217,7 @@ async fn what_came_back_to_a_bucket_meanwhile_is_not_given_back_again() {
     assert_eq!(
         scene.statuses("/free", 2).await,
         [200, 429],
-        "six at once, and four in four seconds"
+        "what came back while they waited is used"
     );
 }
 

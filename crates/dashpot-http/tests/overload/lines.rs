@@ -2,15 +2,7 @@
 
 use super::{Answer, Answering, SECOND, Scene, hold_as};
 
-const RULES: &str = "
-[[priority]]
-name = 'pay'
-match.path = '/pay'
-class = 'critical'
-[[priority]]
-name = 'reports'
-match.path = '/reports'
-class = 'background'
+const RULE: &str = "
 [[rule]]
 name = 'worker'
 capacity = { limit = 1, places = 4, wait = '1min' }
@@ -35,7 +27,7 @@ async fn served(scene: &Scene) -> Vec<String> {
 
 #[tokio::test]
 async fn first_come_first_served() {
-    let scene = Scene::new(RULES);
+    let scene = Scene::classed(RULE);
     let _all = come(&scene, &[("/", "0"), ("/", "1"), ("/", "2"), ("/", "3"), ("/", "4")]).await;
     assert_eq!(scene.inside(), (1, 4));
     assert_eq!(served(&scene).await, ["0", "1", "2", "3", "4"]);
@@ -43,7 +35,7 @@ async fn first_come_first_served() {
 
 #[tokio::test]
 async fn critical_ones_first_and_background_last() {
-    let scene = Scene::new(RULES);
+    let scene = Scene::classed(RULE);
     let callers =
         [("/", "in"), ("/reports", "last"), ("/", "second"), ("/pay", "first"), ("/", "third")];
     let _all = come(&scene, &callers).await;
@@ -53,7 +45,7 @@ async fn critical_ones_first_and_background_last() {
 /// Nobody is overtaken by who comes when there is just room.
 #[tokio::test]
 async fn who_comes_when_somebody_leaves_does_not_jump_the_line() {
-    let scene = Scene::new(RULES);
+    let scene = Scene::classed(RULE);
     let _all = come(&scene, &[("/", "in"), ("/", "waits")]).await;
     scene.work.go.as_ref().unwrap().add_permits(1);
     let _late = scene.begin(hold_as("/", "late")).await;
@@ -62,7 +54,7 @@ async fn who_comes_when_somebody_leaves_does_not_jump_the_line() {
 
 #[tokio::test]
 async fn a_newcomer_takes_the_place_of_the_last_of_a_lower_class() {
-    let scene = Scene::new(RULES);
+    let scene = Scene::classed(RULE);
     let callers = [("/", "in"), ("/reports", "b1"), ("/", "n1"), ("/reports", "b2"), ("/", "n2")];
     let mut all = come(&scene, &callers).await;
     let (n2, b2, n1, b1) =
@@ -86,7 +78,7 @@ async fn a_newcomer_takes_the_place_of_the_last_of_a_lower_class() {
 
 #[tokio::test]
 async fn nobody_makes_room_for_equals_or_for_less() {
-    let scene = Scene::new(RULES);
+    let scene = Scene::classed(RULE);
     let callers = [("/", "in"), ("/", "n1"), ("/", "n2"), ("/pay", "c1"), ("/", "n3")];
     let _all = come(&scene, &callers).await;
     scene.get("/").await.assert_shed();
@@ -97,9 +89,9 @@ async fn nobody_makes_room_for_equals_or_for_less() {
 /// A class may fill its part only; who waits for it is passed by those who may fill more.
 #[tokio::test]
 async fn a_class_waits_for_its_own_part() {
-    let text = RULES.replace("limit = 1, places = 4", "limit = 4, places = 9")
+    let text = RULE.replace("limit = 1, places = 4", "limit = 4, places = 9")
         + "classes = { normal = '75%', background = '50%' }\n";
-    let scene = Scene::new(&text);
+    let scene = Scene::classed(&text);
     let background = [("/reports", "b1"), ("/reports", "b2"), ("/reports", "b3")];
     let _background = come(&scene, &background).await;
     assert_eq!(scene.inside(), (2, 1));
@@ -123,7 +115,7 @@ async fn a_class_waits_for_its_own_part() {
 
 #[tokio::test]
 async fn who_waits_too_long_makes_room_in_the_line() {
-    let scene = Scene::new(&RULES.replace("places = 4", "places = 1"));
+    let scene = Scene::classed(&RULE.replace("places = 4", "places = 1"));
     let mut all = come(&scene, &[("/", "in"), ("/", "late")]).await;
     scene.get("/").await.assert_shed();
     scene.advance(SECOND * 60).await;

@@ -43,6 +43,18 @@ use crate::common::rules;
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
+/// A priority above the others, and one below.
+const CLASSES: &str = "
+[[priority]]
+name = 'pay'
+match.path = '/pay'
+class = 'critical'
+[[priority]]
+name = 'reports'
+match.path = '/reports'
+class = 'background'
+";
+
 type Limited = BoxCloneService<Request<Body>, Response<Body>, &'static str>;
 
 /// A service under rules, by a clock that stands still.
@@ -59,6 +71,11 @@ impl Scene {
         let clock = ManualClock::new(dashpot::Timestamp::from_secs(crate::common::START));
         let store = Arc::new(MemoryStore::with_clock(clock.clone()));
         Self::on(text, clock, store.clone(), store)
+    }
+
+    /// The same, with [classes](CLASSES).
+    fn classed(text: &str) -> Self {
+        Self::new(&format!("{CLASSES}{text}"))
     }
 
     /// The same on another store.
@@ -220,6 +237,17 @@ async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
+}
+
+/// Waits until something is so that takes real time.
+async fn until(what: impl Fn() -> bool) {
+    for _ in 0..4000 {
+        if what() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    panic!("it never came to that");
 }
 
 /// A request that is served as these words say.

@@ -62,6 +62,22 @@ async fn who_is_turned_away_after_the_queue_gives_its_place_back() {
     assert_eq!(scene.all_left("/queue").await, before);
 }
 
+/// And what has passed of it since it joined is not given back: it is gone.
+#[tokio::test(start_paused = true)]
+async fn a_place_in_a_queue_passes_with_time() {
+    let scene = Scene::new(&RULES.replace("limit = 2", "limit = 1"));
+    assert_eq!(scene.get("/queue").await.status, 200);
+    let unlucky = scene.begin(get("/queue", "")).await;
+    let other = scene.hold("/").await;
+    scene.clock.advance(Duration::from_millis(1500));
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    Answer::of(unlucky).await.assert_shed();
+    assert_eq!(scene.left("/queue").await, 5, "half of it is yet to pass");
+    scene.advance(SECOND / 2).await;
+    assert_eq!(scene.left("/queue").await, 6);
+    drop(other);
+}
+
 /// Who leaves the queue gives back the place it had, and not another's.
 #[tokio::test(start_paused = true)]
 async fn who_leaves_the_queue_gives_back_one_place() {

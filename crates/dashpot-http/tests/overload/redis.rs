@@ -7,7 +7,7 @@ use dashpot::{ManualClock, MemoryStore};
 use dashpot_redis::RedisStore;
 use dashpot_testkit::RedisServer;
 
-use super::{Answer, Answering, SECOND, Scene, get, is_done};
+use super::{Answer, Answering, CLASSES, SECOND, Scene, get, is_done, until};
 use crate::common::PATIENCE;
 
 /// One more instance of these rules, on this Redis. Patient, so that a busy machine is not taken for a server that is down.
@@ -36,16 +36,6 @@ async fn hold(scene: &Scene, path: &str, called: u64) -> Answering {
     let answering = scene.hold(path).await;
     until(|| scene.called() == called).await;
     answering
-}
-
-async fn until(what: impl Fn() -> bool) {
-    for _ in 0..4000 {
-        if what() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    panic!("it never came to that");
 }
 
 #[tokio::test]
@@ -102,21 +92,11 @@ async fn permits_are_lower_where_it_is_ill() {
 #[tokio::test]
 async fn classes_share_the_fleet() {
     let redis = RedisServer::start();
-    let text = "
-[[priority]]
-name = 'pay'
-match.path = '/pay'
-class = 'critical'
-[[priority]]
-name = 'reports'
-match.path = '/reports'
-class = 'background'
-[[rule]]
-name = 'fleet'
-limits = '4 concurrent'
-classes = { normal = '75%', background = '50%' }
-";
-    let (one, two) = (instance(&redis, text).await, instance(&redis, text).await);
+    let text = format!(
+        "{CLASSES}[[rule]]\nname = 'fleet'\nlimits = '4 concurrent'\n\
+         classes = {{ normal = '75%', background = '50%' }}\n"
+    );
+    let (one, two) = (instance(&redis, &text).await, instance(&redis, &text).await);
     let _first = hold(&one, "/reports", 1).await;
     let _second = hold(&two, "/reports", 1).await;
     assert_eq!(one.get("/reports").await.status, 503);

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 
-use super::Fed;
+use super::{Fed, until};
 use crate::common::{Answer, Server, get, limit, rules};
 
 const RULES: &str = r#"
@@ -69,16 +69,6 @@ async fn held(text: &str) -> (Server, Arc<RuleSet>, ManualClock, Arc<Semaphore>)
 
 fn gate(rules: &RuleSet) -> GateStatus {
     rules.rules().iter().find_map(|rule| rule.gate()).unwrap().status()
-}
-
-async fn until(what: impl Fn() -> bool) {
-    for _ in 0..4000 {
-        if what() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    panic!("it never came to that");
 }
 
 #[tokio::test]

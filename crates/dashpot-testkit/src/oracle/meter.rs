@@ -26,7 +26,7 @@ pub(super) trait Meter {
     /// Takes back units of a charge made at `charged_at`.
     fn give_back(&mut self, at: Time, charged_at: Time, units: u64);
 
-    /// Makes it as if units of this policy had not been charged at `charged_at`.
+    /// Takes back what is left of units that were charged at `charged_at`, by this policy, and not used.
     fn undo(&mut self, _policy: &Policy, at: Time, charged_at: Time, units: u64) {
         self.give_back(at, charged_at, units);
     }

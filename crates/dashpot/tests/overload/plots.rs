@@ -161,3 +161,31 @@ fn factor() {
     };
     holds("factor.svg", &plot);
 }
+
+/// The numbers of a table's rows, without what stands beside them and what the columns are.
+fn numbers(page: &str, after: &str) -> Vec<Vec<f64>> {
+    let table = page.split(after).nth(1).expect("a heading").lines();
+    let rows =
+        table.skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    let number = |cell: &str| cell.trim_end_matches([' ', '%', 'm', 's', '|']).trim().parse().ok();
+    // The first cell says what it is about, and may have numbers in it.
+    rows.skip(2).map(|row| row.split(" | ").skip(1).filter_map(number).collect()).collect()
+}
+
+/// The table of the page is what the bench has printed, in whole percents.
+#[test]
+fn the_page_shows_what_was_measured() {
+    let page = include_str!("../../../../docs/overload.md");
+    let shown = numbers(page, "## What it does to a service");
+    let printed = numbers(include_str!("../../../../bench/overload.md"), "## Three times too much");
+    assert_eq!((shown.len(), printed.len()), (3, 3));
+    for (shown, printed) in shown.iter().zip(&printed) {
+        // What it can answer at all is not shown.
+        let (times, parts) = printed[1..7].split_at(3);
+        let rounded = parts.iter().map(|part| part.round());
+        let expected: Vec<f64> = times.iter().copied().chain(rounded).collect();
+        assert_eq!(*shown, expected);
+    }
+    let refused = printed[2].last().expect("a time");
+    assert!(page.contains(&format!("hear it after {refused} ms at most (p99)")), "{refused}");
+}

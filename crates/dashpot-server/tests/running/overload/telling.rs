@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::{Duration, Patient, quick};
+use super::{Duration, Patient, SOON, quick};
+use crate::service::until;
 
 /// Two rules that adapt, and one that does not.
 fn three() -> String {
@@ -118,5 +119,17 @@ fn it_may_be_told_while_it_is_asked() {
             patient.recovers();
         }
         over.store(true, std::sync::atomic::Ordering::SeqCst);
+    });
+}
+
+/// As the page has it.
+#[test]
+fn what_the_page_tells_can_be_told() {
+    let page = include_str!("../../../../../docs/overload.md");
+    let told = page.split("/v1/health -d '").nth(1).and_then(|rest| rest.split('\'').next());
+    let patient = Patient::by(&three());
+    patient.tell(&serde_json::from_str(told.expect("a command")).unwrap());
+    until("the errors it was told of", SOON, || {
+        (patient.health()["adaptive"][0]["errors"] == 0.02).then_some(())
     });
 }
