@@ -1,0 +1,5 @@
+//! All tests in one program: each program costs a build of its own.
+
+mod common;
+mod herd;
+mod waiting;
