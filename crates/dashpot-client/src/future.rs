@@ -20,9 +20,7 @@ pub struct ResponseFuture<A> {
 }
 
 impl<A> ResponseFuture<A> {
-    pub(crate) fn new(
-        run: impl Future<Output = Outcome<A>> + Send + 'static,
-    ) -> Self {
+    pub(crate) fn new(run: impl Future<Output = Outcome<A>> + Send + 'static) -> Self {
         Self { run: Box::pin(run) }
     }
 }

@@ -99,3 +99,8 @@ pub use report::{GaveUp, Report, Why};
 pub use safety::Mishap;
 pub use service::Polite;
 pub use told::{Allowance, Refill, Told, Unit};
+
+/// The documentation's examples are tested with the others.
+#[cfg(all(doctest, feature = "reqwest"))]
+#[doc = include_str!("../../../docs/client.md")]
+struct Documentation;

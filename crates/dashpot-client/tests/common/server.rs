@@ -129,4 +129,3 @@ pub(crate) fn get(uri: &str) -> Request<Full<Bytes>> {
 pub(crate) fn post(uri: &str, body: &'static str) -> Request<Full<Bytes>> {
     Request::post(uri).body(Full::new(Bytes::from_static(body.as_bytes()))).unwrap()
 }
-
