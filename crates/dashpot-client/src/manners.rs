@@ -44,7 +44,7 @@ pub struct Tokens(pub u64);
 /// # Ok::<(), dashpot::ParseQuotaError>(())
 /// ```
 ///
-/// As it is by default, it waits when the server says so; makes a call up to four times within a minute, if that does no
+/// As it is by default, it waits when the server says so; makes a call up to four times within two minutes, if that does no
 /// harm; and makes no more than a fifth of all calls again, or ten in a minute.
 #[derive(Clone, Debug)]
 pub struct Manners {

@@ -10,6 +10,7 @@
 //! - [`workload`]: deterministic streams of arrivals.
 //! - [`redis`]: real Redis servers, alone, as a cluster, or watched by sentinels, to be killed,
 //!   hung and restarted; one of them with a clock that the test sets.
+//! - [`plot`]: pictures of the documentation.
 //! - [`process`]: programs that die with the test, and what they need.
 //! - [`Proxy`]: a network that is slow, mute or broken on demand.
 
@@ -19,6 +20,7 @@ pub mod bound;
 pub mod conformance;
 mod limits;
 pub mod oracle;
+pub mod plot;
 pub mod process;
 mod proxy;
 pub mod redis;

@@ -37,8 +37,6 @@ mod service;
 mod street;
 #[path = "overload/stuck.rs"]
 mod stuck;
-#[path = "overload/svg.rs"]
-mod svg;
 
 use std::time::Duration;
 

@@ -37,7 +37,7 @@ impl MannersBuilder {
             judge: None,
             pace: Pace::default(),
             overall: Vec::new(),
-            patience: Duration::from_secs(60),
+            patience: Duration::from_secs(120),
             attempts: 4,
             statuses: statuses.collect(),
             share: Percent::new(20),
@@ -73,8 +73,9 @@ impl MannersBuilder {
         self
     }
 
-    /// How long a call may wait and be made again: a minute, if left out. No attempt begins later than that, and who would
-    /// have to wait longer is told at once. How long one attempt may take is for the client within to say.
+    /// How long a call may wait and be made again: two minutes, if left out, since most limits are by the minute. No attempt
+    /// begins later than that, and who would have to wait longer is told at once. How long one attempt may take is for the
+    /// client within to say.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.settings.patience = patience;
         self

@@ -60,6 +60,10 @@ impl Server {
         self
     }
 
+    pub(crate) const fn clock(&self) -> &WorldClock {
+        &self.clock
+    }
+
     /// What has arrived, in order.
     pub(crate) fn arrivals(&self) -> Vec<Arrival> {
         self.arrivals.lock().unwrap().clone()

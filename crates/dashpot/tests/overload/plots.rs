@@ -1,29 +1,15 @@
 //! What `docs/overload.md` shows is what the models do. `UPDATE_PLOTS=1` draws it anew.
 
-use std::fs;
-use std::path::Path;
+use dashpot_testkit::plot::{BLUE, GREEN, Line, Panel, Plot, Points, RED};
 
 use crate::capacity::{BAND, CAPACITY, LATENCY, door, overload};
 use crate::door::Door;
 use crate::factor::service;
 use crate::service::Second;
-use crate::svg::{BLUE, GREEN, Line, Panel, Plot, Points, RED};
 use crate::{MILLI, SECOND};
 
 fn seconds(nanos: u64) -> f64 {
     nanos as f64 / SECOND as f64
-}
-
-/// The file is what is drawn.
-fn holds(file: &str, plot: &Plot) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/overload").join(file);
-    let drawn = plot.draw();
-    if std::env::var("UPDATE_PLOTS").is_ok_and(|update| update == "1") {
-        fs::create_dir_all(file.parent().expect("it is in a folder")).unwrap();
-        fs::write(&file, &drawn).unwrap();
-    }
-    let held = fs::read_to_string(&file).unwrap_or_default();
-    assert!(held == drawn, "{} is not what is drawn: UPDATE_PLOTS=1 draws it", file.display());
 }
 
 fn limits(name: &'static str, color: &'static str, door: &Door) -> Line {
@@ -54,7 +40,8 @@ fn converges() {
         panel("limit, closer", &[0.0, 20.0, 40.0, 60.0]),
     ];
     let title = "A limit finds what the server can do";
-    holds("converges.svg", &Plot { title, seconds: time, every: 5.0, incident: None, panels });
+    let plot = Plot { title, seconds: time, every: 5.0, incident: None, panels };
+    plot.is_drawn_in("overload/converges.svg");
 }
 
 /// For each second, something about those who were answered in it: how many there were, and how long the longest took.
@@ -116,7 +103,7 @@ fn incident() {
         incident: Some((from, to, "five times slower")),
         panels: vec![limit, latency, goodput],
     };
-    holds("incident.svg", &plot);
+    plot.is_drawn_in("overload/incident.svg");
 }
 
 #[test]
@@ -159,7 +146,7 @@ fn factor() {
         incident: Some((from, to, "three times slower")),
         panels: vec![percent, admitted],
     };
-    holds("factor.svg", &plot);
+    plot.is_drawn_in("overload/factor.svg");
 }
 
 /// The numbers of a table's rows, without what stands beside them and what the columns are.

@@ -1,6 +1,8 @@
-//! Lines over time, as text that any browser shows.
+//! Lines over time, as text that any browser shows: pictures of the documentation, drawn by the tests that are about them.
 
 use std::fmt::Write;
+use std::fs;
+use std::path::Path;
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 320.0;
@@ -11,44 +13,72 @@ const BOTTOM: f64 = 40.0;
 /// Between two panels.
 const GAP: f64 = 22.0;
 
-pub(crate) const BLUE: &str = "#1f5fa8";
-pub(crate) const RED: &str = "#b3362b";
-pub(crate) const GREEN: &str = "#2b7a3d";
+/// A colour of a line.
+pub const BLUE: &str = "#1f5fa8";
+/// A colour of a line.
+pub const RED: &str = "#b3362b";
+/// A colour of a line.
+pub const GREEN: &str = "#2b7a3d";
 
 /// Points are seconds and a value.
-pub(crate) type Points = Vec<(f64, f64)>;
+pub type Points = Vec<(f64, f64)>;
 
-pub(crate) struct Line {
-    pub(crate) name: &'static str,
-    pub(crate) color: &'static str,
-    pub(crate) points: Points,
+/// What is drawn.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// Stands above it.
+    pub name: &'static str,
+    /// One of those above, or another.
+    pub color: &'static str,
+    /// Where it goes.
+    pub points: Points,
     /// Whether a value stays until the next point.
-    pub(crate) steps: bool,
+    pub steps: bool,
 }
 
 /// One of several drawings, one above the other, by the same time.
-pub(crate) struct Panel {
+#[derive(Clone, Debug)]
+pub struct Panel {
     /// What is counted.
-    pub(crate) label: &'static str,
+    pub label: &'static str,
     /// Where the axis has numbers; it ends with the last.
-    pub(crate) marks: &'static [f64],
+    pub marks: &'static [f64],
     /// From one value to another, from one second to another.
-    pub(crate) bands: Vec<((f64, f64), (f64, f64))>,
-    pub(crate) lines: Vec<Line>,
+    pub bands: Vec<((f64, f64), (f64, f64))>,
+    /// What is drawn.
+    pub lines: Vec<Line>,
 }
 
-pub(crate) struct Plot {
-    pub(crate) title: &'static str,
-    pub(crate) seconds: f64,
+/// A picture.
+#[derive(Clone, Debug)]
+pub struct Plot {
+    /// Stands above all.
+    pub title: &'static str,
+    /// How much time it shows.
+    pub seconds: f64,
     /// From one mark on the axis of time to the next.
-    pub(crate) every: f64,
+    pub every: f64,
     /// When something happens that is shaded, and what.
-    pub(crate) incident: Option<(f64, f64, &'static str)>,
-    pub(crate) panels: Vec<Panel>,
+    pub incident: Option<(f64, f64, &'static str)>,
+    /// Drawings, from above.
+    pub panels: Vec<Panel>,
 }
 
 impl Plot {
-    pub(crate) fn draw(&self) -> String {
+    /// Sees that a file below `docs/` is this picture. `UPDATE_PLOTS=1` draws it anew.
+    pub fn is_drawn_in(&self, file: &str) {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(file);
+        let drawn = self.draw();
+        if std::env::var("UPDATE_PLOTS").is_ok_and(|update| update == "1") {
+            fs::create_dir_all(file.parent().expect("it is in a folder")).unwrap();
+            fs::write(&file, &drawn).unwrap();
+        }
+        let held = fs::read_to_string(&file).unwrap_or_default();
+        assert!(held == drawn, "{} is not what is drawn: UPDATE_PLOTS=1 draws it", file.display());
+    }
+
+    /// The picture, as SVG.
+    pub fn draw(&self) -> String {
         let mut svg = String::new();
         let head = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
