@@ -51,6 +51,12 @@ impl Story {
         Ok(Self { address })
     }
 
+    /// Where it is served.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// Asks, and tells what came of it. `request` is a method and a path, as in `GET /`.
     ///
     /// # Errors
