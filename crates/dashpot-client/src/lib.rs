@@ -104,3 +104,8 @@ pub use told::{Allowance, Refill, Told, Unit};
 #[cfg(all(doctest, feature = "reqwest"))]
 #[doc = include_str!("../../../docs/client.md")]
 struct Documentation;
+
+/// And the README's, which are about all crates that a program may use.
+#[cfg(all(doctest, feature = "reqwest"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

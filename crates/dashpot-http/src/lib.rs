@@ -95,8 +95,3 @@ pub use wait::Wait;
 /// What most users of the layer need besides.
 pub use dashpot::MemoryStore;
 pub use dashpot_rules::{Facts, LiveRules, RuleSet};
-
-/// The README's examples are tested with the others.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
