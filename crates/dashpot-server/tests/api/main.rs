@@ -19,6 +19,7 @@ mod keys;
 mod metrics;
 mod openapi;
 mod permits;
+mod polite;
 mod rules;
 mod secrets;
 mod settling;

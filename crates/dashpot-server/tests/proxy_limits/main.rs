@@ -34,6 +34,7 @@ mod one_line;
 mod overload;
 mod pages;
 mod permits;
+mod polite;
 mod queues;
 mod rules;
 mod settings;
