@@ -2,4 +2,5 @@
 
 mod common;
 mod herd;
+mod promises;
 mod waiting;
