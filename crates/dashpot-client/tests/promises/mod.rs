@@ -2,6 +2,10 @@
 
 #![allow(dead_code, reason = "not every test uses everything")]
 
+mod deadlines;
+mod dropped;
+mod limits;
+mod pace;
 mod property;
 mod wild;
 
