@@ -144,7 +144,7 @@ fn who_waits_for_an_answer_of_another_gives_up_in_time() {
     scene.call(get(HERE));
     let waiting = [scene.call(patient(secs(20))), scene.call(patient(secs(10)))];
     scene.world.run_until(secs(100));
-    for (call, time) in waiting.into_iter().zip([20, 10]) {
+    for (call, time) in waiting.into_iter().zip([20_u32, 10]) {
         let outcome = scene.of(call);
         // The last moment is not too late: the next one is.
         assert_eq!(outcome.over.as_millis(), u128::from(time) * 1000);

@@ -2,11 +2,15 @@
 
 #![allow(dead_code, reason = "not every test uses everything")]
 
+mod caution;
 mod deadlines;
 mod dropped;
+mod learning;
 mod limits;
 mod pace;
 mod property;
+mod quotas;
+mod tokens;
 mod wild;
 
 use std::collections::BTreeMap;
