@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "not every test uses everything")]
 
+mod bodies;
+mod budget;
 mod caution;
 mod deadlines;
 mod dropped;
@@ -10,6 +12,7 @@ mod limits;
 mod pace;
 mod property;
 mod quotas;
+mod safety;
 mod tokens;
 mod wild;
 
