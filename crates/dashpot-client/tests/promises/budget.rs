@@ -66,7 +66,7 @@ fn the_floor_comes_back_with_time_and_each_lane_has_its_own() {
             builder.retry_share(Percent::new(0)).retry_floor(Quota::per_minute(3))
         },
     );
-    let mut again = |uri: &str, scene: &mut Scene| -> u32 {
+    let again = |uri: &str, scene: &mut Scene| -> u32 {
         (0..10).map(|_| scene.ask(get(uri)).report.attempts() - 1).sum()
     };
     assert_eq!(again("http://one/", &mut scene), 3);
