@@ -3,4 +3,6 @@
 mod common;
 mod herd;
 mod promises;
+mod real;
+mod told;
 mod waiting;
