@@ -8,4 +8,6 @@ mod nginx;
 mod own_layer;
 mod parser;
 mod reqwest;
+mod reqwest_errors;
+mod server;
 mod support;
