@@ -4,6 +4,7 @@
 //! happens, but all is about how early it must not.
 
 mod express;
+mod hyper;
 mod nginx;
 mod own_layer;
 mod parser;
