@@ -30,9 +30,9 @@ impl Chance {
         self.up_to(self.bound(failures).max(told / 10))
     }
 
-    /// What to add to the moment when a quota is there again that many use, if it is there for so long: up to a tenth of it.
-    pub(crate) fn late(&self, window: Duration) -> Duration {
-        self.up_to(window / 10)
+    /// What to add to the time until a quota is there again that many use: up to a tenth of it.
+    pub(crate) fn late(&self, wait: Duration) -> Duration {
+        self.up_to(wait / 10)
     }
 
     fn bound(&self, failures: u32) -> Duration {

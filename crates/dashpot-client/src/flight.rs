@@ -9,11 +9,11 @@ use dashpot::Timestamp;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use crate::Why;
 use crate::chance::Chance;
 use crate::learned::Takes;
 use crate::told::Told;
-use crate::traffic::Traffic;
+use crate::traffic::{Hold, State, Traffic};
+use crate::{Manners, Why};
 
 /// A call on its way. Dropped, it has landed: its answer was read, or nobody wants it any more.
 #[derive(Debug)]
@@ -23,76 +23,91 @@ pub(crate) struct Flight {
     /// What had been answered when it was sent: all else may be counted after it.
     answered_before: Takes,
     sent_at: Timestamp,
+    /// The number of the last hold by then.
+    hold: u64,
     is_answered: bool,
 }
+
+/// Somebody was turned away: for how long, if that was told, and why.
+pub(crate) type Denial = Option<(Duration, Why)>;
 
 impl Flight {
     /// A call that has just gone.
     pub(crate) const fn new(
         traffic: Arc<Traffic>,
         takes: Takes,
-        answered_before: Takes,
+        (answered_before, hold): (Takes, u64),
         sent_at: Timestamp,
     ) -> Self {
-        Self { traffic, takes, answered_before, sent_at, is_answered: false }
+        Self { traffic, takes, answered_before, sent_at, hold, is_answered: false }
     }
 
-    /// There is an answer: takes in what it tells of quotas, and whether it was let in.
-    pub(crate) fn answered(
-        &mut self,
-        told: &Told,
-        was_let_in: bool,
-        chance: &Chance,
-        now: Timestamp,
-    ) {
+    /// There is an answer: takes in what it tells of quotas, and that it was let in.
+    pub(crate) fn let_in(&mut self, told: &Told, manners: &Manners, now: Timestamp) {
+        self.is_answered = true;
         self.traffic.change(|state| {
-            let others = state.sent.since(self.answered_before).since(self.takes);
-            for allowance in &told.allowances {
-                state.learned.learn(allowance, others, chance, now);
-            }
-            state.answered.add(self.takes);
+            self.learn(state, told, manners, now);
             // Who was sent before the last denial says nothing new.
-            if was_let_in && self.sent_at >= state.hold.since {
+            if self.hold == state.hold.number {
                 state.hold.strikes = 0;
                 state.hold.at_once = state.hold.at_once.map(|most| most.saturating_add(1));
             }
         });
-        self.is_answered = true;
     }
 
-    /// The server turned it away: nobody goes before this is over. Tells when that is.
+    /// There is an answer: the server turned it away, and nobody goes before that is over. Tells when that is.
     pub(crate) fn turned_away(
-        &self,
-        wait: Option<(Duration, Why)>,
-        longest: Duration,
-        chance: &Chance,
+        &mut self,
+        told: &Told,
+        denial: Denial,
+        manners: &Manners,
         now: Timestamp,
     ) -> Timestamp {
+        self.is_answered = true;
         self.traffic.change_for_all(|state| {
-            let hold = &mut state.hold;
-            let wait = wait.map(|(wait, why)| (wait.min(longest), why));
-            let is_new = self.sent_at >= hold.since;
-            if is_new {
-                hold.strikes = hold.strikes.saturating_add(1);
-                hold.since = now;
-                hold.at_once = Some(1);
-                hold.extra = match wait {
-                    Some((wait, _)) => chance.spread(wait, hold.strikes),
-                    None => chance.backoff(hold.strikes),
-                };
-            }
-            let (wait, why) = match wait {
-                Some(told) => told,
-                None if is_new => (Duration::ZERO, Why::Backoff),
-                None => return hold.until,
-            };
-            let until = now.after(wait).after(hold.extra);
-            if until > hold.until {
-                hold.until = until;
-                hold.why = Some(why);
-            }
-            hold.until
+            self.learn(state, told, manners, now);
+            let is_new = self.hold == state.hold.number;
+            let denial = denial.map(|(wait, why)| (wait.min(manners.longest()), why));
+            state.hold.deny(is_new, denial, manners.chance(), now);
+            state.hold.until
         })
+    }
+
+    fn learn(&self, state: &mut State, told: &Told, manners: &Manners, now: Timestamp) {
+        let others = state.sent.since(self.answered_before).since(self.takes);
+        let bounds = (manners.chance(), manners.longest());
+        state.learned.forget_untold(&told.allowances, self.sent_at);
+        for allowance in &told.allowances {
+            state.learned.learn(allowance, others, bounds, now);
+        }
+        state.answered(self.takes, self.hold);
+    }
+}
+
+impl Hold {
+    /// Somebody was turned away.
+    fn deny(&mut self, is_new: bool, denial: Denial, chance: &Chance, now: Timestamp) {
+        if is_new {
+            self.number = self.number.wrapping_add(1);
+            self.strikes = self.strikes.saturating_add(1);
+            self.at_once = Some(1);
+            self.unanswered = 0;
+            self.extra = match denial {
+                Some((wait, _)) => chance.spread(wait, self.strikes),
+                None => chance.backoff(self.strikes),
+            };
+        }
+        let (wait, why) = match denial {
+            Some(told) => told,
+            None if is_new => (Duration::ZERO, Why::Backoff),
+            // It was turned away together with another, for which all wait.
+            None => return,
+        };
+        let until = now.after(wait).after(self.extra);
+        if until > self.until {
+            self.until = until;
+            self.why = Some(why);
+        }
     }
 }
 
@@ -101,7 +116,7 @@ impl Drop for Flight {
         self.traffic.change(|state| {
             state.landed();
             if !self.is_answered {
-                state.answered.add(self.takes);
+                state.answered(self.takes, self.hold);
             }
         });
     }

@@ -1,6 +1,7 @@
 //! All lanes, by what they are known by.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,13 +15,12 @@ use crate::{Lane, Pace};
 const REST: Duration = Duration::from_secs(60);
 
 /// All lanes, at most so many.
-#[derive(Debug)]
 pub(crate) struct Lanes {
     most: usize,
     known: Mutex<Known>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Known {
     lanes: HashMap<Box<[u8]>, Arc<Traffic>>,
     /// When idle ones are looked for again, at the earliest.
@@ -39,18 +39,18 @@ impl Lanes {
         self.known.lock().lanes.len()
     }
 
-    /// The traffic of a lane. If there are as many as may be, idle ones make room; if none is, newcomers share one: that is
-    /// slower than it could be, and never too fast.
+    /// The traffic of a lane. If there are as many as may be, idle ones make room; if none is, newcomers share one, each at its
+    /// own pace: that is slower than it could be, and never too fast.
     pub(crate) fn find(
         &self,
         mut lane: Lane,
-        pace: &Pace,
+        usual: &Pace,
         store: &MemoryStore,
         now: Timestamp,
-    ) -> Arc<Traffic> {
+    ) -> (Arc<Traffic>, Option<Pace>) {
         let mut known = self.known.lock();
         if let Some(traffic) = known.lanes.get(lane.key().as_bytes()) {
-            return traffic.clone();
+            return (traffic.clone(), None);
         }
         if known.lanes.len() >= self.most && now >= known.sweep_at {
             known.lanes.retain(|_, traffic| {
@@ -59,16 +59,28 @@ impl Lanes {
             // To look through all of them is not for every newcomer.
             known.sweep_at = now.after(Duration::from_secs(1));
         }
-        if known.lanes.len() >= self.most {
-            let crowd = known.crowd.get_or_insert_with(|| {
-                tracing::warn!(lanes = self.most, "there are too many lanes: newcomers share one");
-                Arc::new(Traffic::new("all others".into(), Key::new(b""), pace.clone()))
-            });
-            return crowd.clone();
+        let pace = lane.take_pace().unwrap_or_else(|| usual.clone());
+        if known.lanes.len() < self.most {
+            let traffic = Arc::new(Traffic::new(lane.name().clone(), lane.key(), pace));
+            known.lanes.insert(lane.key().as_bytes().into(), traffic.clone());
+            return (traffic, None);
         }
-        let pace = lane.take_pace().unwrap_or_else(|| pace.clone());
-        let traffic = Arc::new(Traffic::new(lane.name().clone(), lane.key(), pace));
-        known.lanes.insert(lane.key().as_bytes().into(), traffic.clone());
-        traffic
+        let is_first = known.crowd.is_none();
+        let crowd = known.crowd.get_or_insert_with(|| {
+            Arc::new(Traffic::new("all others".into(), Key::new(b""), usual.clone()))
+        });
+        let crowd = crowd.clone();
+        drop(known);
+        if is_first {
+            tracing::warn!(lanes = self.most, "there are too many lanes: newcomers share one");
+        }
+        (crowd, Some(pace))
+    }
+}
+
+impl fmt::Debug for Lanes {
+    /// Without what may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lanes").field("len", &self.len()).finish_non_exhaustive()
     }
 }

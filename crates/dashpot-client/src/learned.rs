@@ -80,55 +80,63 @@ struct Known {
     name: Box<str>,
     unit: Unit,
     limit: Option<u64>,
-    /// How much is left, at least, if nobody else uses it: of what was there at `at`.
+    /// How much was left at `at`, at least, if nobody else uses it.
     left: u64,
     at: Timestamp,
-    /// When there is more; unknown from then on, until an answer tells.
-    reset: Option<Timestamp>,
-    /// The longest time until then that was told.
-    window: Duration,
-    refill: Refill,
-    /// Whether there is more by now, nobody knows how much: one goes, and its answer will tell.
-    is_unseen: bool,
+    more: More,
+}
+
+/// How more comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum More {
+    /// At that moment, nobody knows how much.
+    At(Timestamp),
+    /// One after each such time, in nanoseconds.
+    Every(u64),
+    /// It came: one goes, and its answer will tell how much.
+    Unseen,
+    /// Nobody knows.
+    Unknown,
 }
 
 impl Learned {
     /// Takes in what an answer tells. `overlapping` is what other calls take that were on their way at the same time: it may
-    /// have been counted before this, or after.
+    /// have been counted before this, or after. No wait longer than `longest` is believed.
     pub(crate) fn learn(
         &mut self,
         told: &Allowance,
         overlapping: Takes,
-        chance: &Chance,
+        (chance, longest): (&Chance, Duration),
         now: Timestamp,
     ) {
         let Some(remaining) = told.remaining else { return };
-        let least = remaining.saturating_sub(overlapping.of(told.unit));
-        let mut known = Known {
-            name: told.name.clone(),
-            unit: told.unit,
-            limit: told.limit,
-            left: least,
-            at: now,
-            reset: None,
-            window: told.reset_after.unwrap_or_default(),
-            refill: told.refill,
-            is_unseen: false,
-        };
         let old = self.quotas.iter().position(|quota| quota.name == told.name);
-        if let Some(old) = old.map(|old| self.quotas.swap_remove(old)) {
-            // What was known holds as far as the answer allows.
-            known.left = old.left_at(now).clamp(least, remaining);
-            known.limit = known.limit.or(old.limit);
-            known.window = known.window.max(old.window);
-        }
-        known.reset = told.reset_after.map(|wait| match told.refill {
-            // All who use it were told the same moment.
-            Refill::AtOnce => now.after(wait).after(chance.late(known.window)),
-            Refill::Steadily => now.after(wait),
-        });
+        let old = old.map(|old| self.quotas.swap_remove(old));
+        let least = remaining.saturating_sub(overlapping.of(told.unit));
+        // What was known holds as far as the answer allows.
+        let left = old.as_ref().map_or(least, |old| old.left_at(now).clamp(least, remaining));
+        let limit = told.limit.or(old.as_ref().and_then(|old| old.limit));
+        let more = match (told.refill, limit, told.reset_after) {
+            (Refill::Steadily, Some(limit), Some(wait)) => {
+                let missing = u128::from(limit.saturating_sub(remaining));
+                // Nothing is missing, or it is all but there: that says nothing about how fast it came.
+                let every = wait.as_nanos().div_ceil(missing.max(1));
+                match (u64::try_from(every).unwrap_or(u64::MAX), old) {
+                    (every, _) if missing > 0 && every > 0 => More::Every(every),
+                    (_, Some(Known { more: More::Every(every), .. })) => More::Every(every),
+                    _ => More::Unknown,
+                }
+            }
+            (_, _, Some(wait)) => {
+                let wait = wait.min(longest);
+                // All who use it were told the same moment.
+                More::At(now.after(wait).after(chance.late(wait)))
+            }
+            (.., None) => More::Unknown,
+        };
         if self.quotas.len() < MOST {
-            self.quotas.push(known);
+            let (name, unit) = (told.name.clone(), told.unit);
+            self.quotas.push(Known { name, unit, limit, left, at: now, more });
         }
     }
 
@@ -156,90 +164,98 @@ impl Learned {
     /// Notes that a call goes.
     pub(crate) fn take(&mut self, takes: Takes, now: Timestamp) {
         for known in &mut self.quotas {
-            known.left = match known.is_unseen {
-                true => 0,
-                false => known.left_at(now).saturating_sub(takes.of(known.unit)),
-            };
-            known.is_unseen = false;
-            known.at = now;
+            known.take(takes.of(known.unit), now);
         }
+    }
+
+    /// Forgets those of which nobody knows when there is more, and which an answer did not tell of that should have: its
+    /// call was sent since it is not known.
+    pub(crate) fn forget_untold(&mut self, told: &[Allowance], sent_at: Timestamp) {
+        self.quotas.retain(|known| {
+            let is_told = told.iter().any(|told| told.name == known.name);
+            known.more != More::Unknown || is_told || sent_at < known.at
+        });
     }
 
     /// Forgets those of which nobody knows when there is more, since nothing is on its way that could tell.
     pub(crate) fn forget_unknown(&mut self) {
-        self.quotas.retain(|known| known.reset.is_some() || known.is_unseen);
+        self.quotas.retain(|known| known.more != More::Unknown);
     }
 
     /// Whether there is nothing that still counts.
     pub(crate) fn is_over(&self, now: Timestamp) -> bool {
-        self.quotas.iter().all(|known| known.reset.is_none_or(|reset| reset <= now))
+        self.quotas.iter().all(|known| match known.more {
+            More::At(reset) => reset <= now,
+            More::Every(_) => known.limit.is_some_and(|limit| known.left_at(now) >= limit),
+            More::Unseen | More::Unknown => true,
+        })
     }
 }
 
 impl Known {
     /// Begins anew, if its time is over.
     fn renew(&mut self, now: Timestamp) {
-        if self.reset.is_some_and(|reset| reset <= now) {
-            self.left = self.limit.unwrap_or(u64::MAX);
+        if matches!(self.more, More::At(reset) if reset <= now) {
             self.at = now;
-            self.reset = None;
-            // "More" may be one, or all there is.
-            self.is_unseen = self.refill == Refill::AtOnce;
+            // "More" may be one, or all there is. What was left is there in any case.
+            self.more = if self.left == 0 { More::Unseen } else { More::Unknown };
         }
     }
 
     /// How much is left then.
     fn left_at(&self, now: Timestamp) -> u64 {
-        let (Refill::Steadily, Some(limit), Some(reset)) = (self.refill, self.limit, self.reset)
-        else {
-            return self.left;
-        };
-        let missing = u128::from(limit.saturating_sub(self.left));
-        let (whole, gone) = (reset.since(self.at).as_nanos(), now.since(self.at).as_nanos());
-        if gone >= whole {
-            return self.left.max(limit);
+        let More::Every(every) = self.more else { return self.left };
+        let back = now.since(self.at).as_nanos() / u128::from(every.max(1));
+        let full = self.limit.unwrap_or(u64::MAX).max(self.left);
+        self.left.saturating_add(u64::try_from(back).unwrap_or(u64::MAX)).min(full)
+    }
+
+    fn take(&mut self, units: u64, now: Timestamp) {
+        match self.more {
+            More::Every(every) => {
+                let left = self.left_at(now);
+                // The part of one that has come since stays, but for who is full.
+                let back = Duration::from_nanos(every.saturating_mul(left - self.left));
+                let is_full = self.limit.is_some_and(|limit| left >= limit);
+                self.at = if is_full { now } else { self.at.after(back) };
+                self.left = left.saturating_sub(units);
+            }
+            More::Unseen => self.more = More::Unknown,
+            More::At(_) | More::Unknown => self.left = self.left.saturating_sub(units),
         }
-        let back = missing.saturating_mul(gone) / whole.max(1);
-        self.left.saturating_add(u64::try_from(back).unwrap_or(u64::MAX))
     }
 
     fn ready(&self, takes: Takes, now: Timestamp) -> Ready {
         let needs = takes.needs(self.unit);
         // What is more than there ever is waits until all is there.
         let needs = self.limit.map_or(needs, |limit| needs.min(limit.max(1)));
-        if self.is_unseen || self.left_at(now) >= needs {
+        if self.more == More::Unseen || self.left_at(now) >= needs {
             return Ready::Now;
         }
-        let Some(reset) = self.reset else { return Ready::WhenAnswered };
-        match self.time_of_one() {
-            Some(nanos) => {
-                let needs = u128::from(needs.saturating_sub(self.left));
-                let wait = u64::try_from(needs.saturating_mul(nanos)).unwrap_or(u64::MAX);
-                Ready::At(self.at.after(Duration::from_nanos(wait)).min(reset))
+        match self.more {
+            More::At(reset) => Ready::At(reset),
+            More::Every(every) => {
+                let wait = every.saturating_mul(needs.saturating_sub(self.left));
+                Ready::At(self.at.after(Duration::from_nanos(wait)))
             }
-            None => Ready::At(reset),
+            More::Unseen | More::Unknown => Ready::WhenAnswered,
         }
-    }
-
-    /// How long one more takes, of what comes bit by bit.
-    fn time_of_one(&self) -> Option<u128> {
-        let (limit, reset) = (self.limit?, self.reset?);
-        let missing = u128::from(limit.saturating_sub(self.left));
-        let is_so = self.refill == Refill::Steadily && missing > 0;
-        is_so.then(|| reset.since(self.at).as_nanos().div_ceil(missing))
     }
 
     /// How far apart calls are to be so that what is left lasts, if it is little.
     fn gap(&self, now: Timestamp, thrift: Thrift) -> Option<Duration> {
         let (limit, left) = (self.limit?, self.left_at(now));
-        if self.unit != Unit::Requests || self.is_unseen || left >= thrift.below.part_of(limit) {
+        if self.unit != Unit::Requests || left >= thrift.below.part_of(limit) {
             return None;
         }
-        let nanos = match self.time_of_one() {
-            Some(nanos) => nanos,
-            None => self.reset?.since(now).as_nanos() / u128::from(left.max(1)),
+        let gap = match self.more {
+            More::Every(every) => Duration::from_nanos(every),
+            More::At(reset) => {
+                let nanos = reset.since(now).as_nanos() / u128::from(left.max(1));
+                Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+            }
+            More::Unseen | More::Unknown => return None,
         };
-        let gap = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
         Some(gap.min(thrift.at_most))
     }
 }

@@ -118,7 +118,8 @@ impl Manners {
         &self.shared.chance
     }
 
-    pub(crate) fn traffic(&self, call: &Call<'_>, now: Timestamp) -> Arc<Traffic> {
+    /// Where a call goes, and at which pace if that is not the lane's.
+    pub(crate) fn traffic(&self, call: &Call<'_>, now: Timestamp) -> (Arc<Traffic>, Option<Pace>) {
         let Shared { store, lanes, settings, .. } = &*self.shared;
         lanes.find((settings.route)(call), &settings.pace, store, now)
     }

@@ -1,7 +1,5 @@
 //! In front of reqwest.
 
-use std::convert::Infallible;
-
 use async_trait::async_trait;
 use http::{Extensions, HeaderMap, Response as HttpResponse, StatusCode};
 use reqwest::{Body, Request, Response, ResponseBuilderExt};
@@ -9,7 +7,7 @@ use reqwest_middleware::{Error, Middleware, Next, Result};
 
 use crate::flight::Flight;
 use crate::run::{Exchange, Failure, Heard};
-use crate::safety::{self, Mishap};
+use crate::safety::Mishap;
 use crate::{Answer, Call, CallError, Manners, ReplayError, Report};
 
 /// What is said about a call goes into its extensions ([`with_extension`](reqwest_middleware::RequestBuilder::with_extension)),
@@ -73,7 +71,7 @@ impl Exchange for Attempts<'_> {
         let kept = self.request.as_ref().and_then(Request::try_clone);
         let request = std::mem::replace(&mut self.request, kept);
         let Some(request) = request else {
-            return Err(Error::middleware(ReplayError::<Infallible>::Gone));
+            return Err(Error::middleware(ReplayError::Gone));
         };
         self.next.clone().run(request, self.extensions).await
     }
@@ -82,15 +80,20 @@ impl Exchange for Attempts<'_> {
         self.request.is_some()
     }
 
+    /// A body of bytes is sent by a copy, which nobody else reads.
+    fn rewind(&mut self) -> bool {
+        self.can_repeat()
+    }
+
     fn cause(error: &Error) -> &(dyn std::error::Error + 'static) {
         error
     }
 
     fn judge(error: &Error) -> Mishap {
         match error {
-            Error::Reqwest(error) if error.is_connect() => Mishap::Unsent,
             Error::Reqwest(error) if error.is_builder() || error.is_redirect() => Mishap::Lasting,
-            Error::Reqwest(error) => safety::judge(error),
+            // Also if it could not connect: that may have been where it was redirected to after it was carried out.
+            Error::Reqwest(_) => Mishap::Unknown,
             // Somebody further in had its reasons.
             Error::Middleware(_) => Mishap::Lasting,
         }

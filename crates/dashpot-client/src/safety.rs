@@ -38,8 +38,6 @@ pub(crate) fn meaning(status: StatusCode, told: &Told, worth_it: &[StatusCode]) 
         status => status,
     };
     let is_listed = worth_it.contains(&status);
-    let is_turned_away = status == StatusCode::TOO_MANY_REQUESTS
-        || told.retry_after.is_some() && (is_listed || status == StatusCode::SERVICE_UNAVAILABLE);
     let is_failure = status.is_client_error() || status.is_server_error();
     let worth = match told.should_retry {
         Some(true) if is_failure => Worth::Again,
@@ -47,6 +45,9 @@ pub(crate) fn meaning(status: StatusCode, told: &Told, worth_it: &[StatusCode]) 
         _ if is_listed => Worth::Again,
         _ => Worth::Nothing,
     };
+    let is_a_wait = worth != Worth::Nothing || status == StatusCode::SERVICE_UNAVAILABLE;
+    let is_turned_away = status == StatusCode::TOO_MANY_REQUESTS
+        || told.retry_after.is_some() && is_a_wait;
     Meaning { is_turned_away, worth }
 }
 

@@ -72,7 +72,7 @@ struct Attempts<S, B: Body> {
 
 impl<S, B, A> Exchange for Attempts<S, B>
 where
-    S: Service<Request<Replay<B>>, Response = Response<A>> + Send,
+    S: Service<Request<Replay<B>>, Response = Response<A>> + Clone + Send,
     S::Future: Send,
     S::Error: Into<BoxError>,
     B: Body + Send,
@@ -82,13 +82,19 @@ where
     type Error = BoxError;
 
     async fn send(&mut self) -> Result<Response<A>, BoxError> {
-        let request = Request::from_parts(self.head.clone(), self.body.again());
-        poll_fn(|context| self.inner.poll_ready(context)).await.map_err(Into::into)?;
-        self.inner.call(request).await.map_err(Into::into)
+        let request = Request::from_parts(self.head.clone(), self.body.from_the_beginning());
+        // A new one each time: one that was not ready once may never be again.
+        let mut inner = self.inner.clone();
+        poll_fn(|context| inner.poll_ready(context)).await.map_err(Into::into)?;
+        inner.call(request).await.map_err(Into::into)
     }
 
     fn can_repeat(&self) -> bool {
         self.body.can_repeat()
+    }
+
+    fn rewind(&mut self) -> bool {
+        self.body.rewind()
     }
 
     fn cause(error: &BoxError) -> &(dyn Error + 'static) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use dashpot::Timestamp;
 use http::HeaderMap;
-use http::header::DATE;
+use http::header::{AGE, DATE};
 
 /// More than this in one answer is noise.
 const MOST: usize = 8;
@@ -107,9 +107,9 @@ impl Told {
         }
     }
 
-    /// How long to wait for what this says is used up, if it says so.
+    /// How long to wait for what this, a denial, says is used up. Some tell only when there is more.
     pub(crate) fn wait_for_empty(&self) -> Option<Duration> {
-        let empty = self.allowances.iter().filter(|known| known.remaining == Some(0));
+        let empty = self.allowances.iter().filter(|known| known.remaining.unwrap_or(0) == 0);
         empty.filter_map(Allowance::wait_for_one).max()
     }
 }
@@ -128,21 +128,20 @@ impl Allowance {
     }
 }
 
-/// When the server says it answered.
+/// When the server says it answered. An answer that was kept for a while does not say it.
 fn date(headers: &HeaderMap) -> Option<Timestamp> {
+    if headers.contains_key(AGE) {
+        return None;
+    }
     wait::moment(text(headers, DATE.as_str())?)
 }
 
 fn should_retry(headers: &HeaderMap) -> Option<bool> {
     let said = ["x-should-retry", "stripe-should-retry"];
-    match said.iter().find_map(|name| text(headers, name))? {
-        "true" => Some(true),
-        "false" => Some(false),
-        _ => None,
-    }
+    said.iter().find_map(|name| text(headers, name)?.parse().ok())
 }
 
-/// A field's first line, if it is text.
+/// A field's first line, if it is text: not only ASCII, since a microsecond may be written `µs`.
 fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    headers.get(name)?.to_str().ok().map(str::trim)
+    str::from_utf8(headers.get(name)?.as_bytes()).ok().map(str::trim)
 }

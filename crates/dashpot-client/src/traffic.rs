@@ -1,6 +1,7 @@
 //! What goes on in a lane: who waits, who is on the way, and what the server said.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -14,11 +15,11 @@ use crate::learned::{Learned, Ready, Takes, Thrift};
 use crate::{NotSent, Pace, Why};
 
 /// A lane's traffic.
-#[derive(Debug)]
 pub(crate) struct Traffic {
     pub(crate) name: Arc<str>,
+    /// May hold secrets, and is never shown.
     key: KeyBuf,
-    pace: Pace,
+    pub(crate) pace: Pace,
     state: Mutex<State>,
 }
 
@@ -32,11 +33,11 @@ pub(crate) struct State {
     in_flight: u64,
     /// What was sent, and what of that was answered or given up.
     pub(crate) sent: Takes,
-    pub(crate) answered: Takes,
+    answered: Takes,
     last_sent: Option<Timestamp>,
     pub(crate) hold: Hold,
     pub(crate) learned: Learned,
-    pub(crate) budget: Budget,
+    budget: Budget,
     last_used: Timestamp,
 }
 
@@ -46,21 +47,23 @@ pub(crate) struct Hold {
     /// Nobody goes before.
     pub(crate) until: Timestamp,
     pub(crate) why: Option<Why>,
-    /// When it was turned away for the last time. Who was sent before says nothing new.
-    pub(crate) since: Timestamp,
+    /// Grows each time it turns somebody away who was sent since the last time. Who was sent before says nothing new.
+    pub(crate) number: u64,
     /// How often in a row.
     pub(crate) strikes: u32,
     /// What chance adds to what the server says: the same for all who were turned away together, or the longest of many
     /// would count.
     pub(crate) extra: Duration,
-    /// How many may wait for an answer at once: any number, but one after somebody was turned away, and one more for each
-    /// that is let in since.
+    /// How many of those sent since may wait for an answer at once: any number, but one after somebody was turned away, and
+    /// one more for each that is let in since.
     pub(crate) at_once: Option<u64>,
+    /// How many of them do.
+    pub(crate) unanswered: u64,
 }
 
 /// Somebody who wants to go.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Caller {
+pub(crate) struct Caller<'c> {
     /// Its place, for good, once it came.
     pub(crate) ticket: Option<u64>,
     pub(crate) takes: Takes,
@@ -68,6 +71,8 @@ pub(crate) struct Caller {
     pub(crate) deadline: Timestamp,
     /// What it puts by for retries when it goes: nothing, if it is one.
     pub(crate) saves: Percent,
+    /// By which limits it goes.
+    pub(crate) pace: &'c Pace,
 }
 
 /// What all lanes go by.
@@ -81,8 +86,10 @@ pub(crate) struct Terms<'m> {
 /// Whether somebody may go.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// It is on its way. What had been answered by then.
-    Go { answered: Takes },
+    /// It is on its way. What had been answered by then, and the number of the last hold.
+    Go { answered: Takes, hold: u64 },
+    /// It has waited for too long.
+    Late,
     /// Not before, for who is first.
     Wait(Timestamp, Why),
     /// Not before, and then not before those ahead.
@@ -117,6 +124,11 @@ impl Traffic {
         self.change_and_wake(change, State::wake_first)
     }
 
+    /// Takes a retry of its budget, if there is one. Nobody in line wants to know.
+    pub(crate) fn take_retry(&self) -> bool {
+        self.state.lock().budget.take()
+    }
+
     /// Changes something that everybody in line wants to know: it may be too late for them.
     pub(crate) fn change_for_all<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         self.change_and_wake(change, State::wake_all)
@@ -148,7 +160,7 @@ impl Traffic {
 
     /// Whether its pace is as good as new.
     fn is_rested(&self, store: &MemoryStore) -> bool {
-        let own = self.own_checks().map(|check| check.cost(Cost::PEEK));
+        let own = self.checks(&self.pace).map(|check| check.cost(Cost::PEEK));
         let checks: SmallVec<[Check<'_, '_>; 2]> = own.collect();
         checks.is_empty()
             || store.decide_now(&checks).statuses().iter().all(|own| own.reset_after().is_zero())
@@ -163,7 +175,7 @@ impl Traffic {
     /// line, and the waker is left to be woken when something changes.
     pub(crate) fn step(
         &self,
-        caller: &mut Caller,
+        caller: &mut Caller<'_>,
         terms: Terms<'_>,
         waker: &Waker,
     ) -> Result<(Step, Timestamp), NotSent> {
@@ -171,12 +183,14 @@ impl Traffic {
         let now = terms.store.now();
         let is_new = caller.ticket.is_none();
         let ticket = *caller.ticket.get_or_insert_with(|| state.next_ticket());
-        let blocked = if self.pace.concurrent == 0 {
+        let blocked = if caller.pace.concurrent == 0 {
             Err(NotSent::Never)
+        } else if now > caller.deadline && !is_new {
+            Ok(Some(Step::Late))
         } else {
-            match state.blocked(ticket, caller, self.pace.concurrent, (now, terms.thrift)) {
+            match state.blocked(ticket, caller, (now, terms.thrift)) {
                 Some(step) => Ok(Some(step)),
-                None => self.ask_pace(terms),
+                None => self.ask_pace(caller.pace, terms),
             }
         };
         // Nobody's waker is dropped under the lock: that may run anything.
@@ -184,7 +198,7 @@ impl Traffic {
         let result = match blocked {
             Err(never) => Err(never),
             Ok(None) => Ok(state.go(caller, now)),
-            Ok(Some(_)) if is_new && state.line.len() >= self.pace.queue => Err(NotSent::Full),
+            Ok(Some(_)) if is_new && state.line.len() >= caller.pace.queue => Err(NotSent::Full),
             Ok(Some(step)) => {
                 state.line.insert(ticket, Some(waker.clone()));
                 Ok(step)
@@ -198,14 +212,14 @@ impl Traffic {
         result.map(|step| (step, now))
     }
 
-    fn own_checks(&self) -> impl Iterator<Item = Check<'_, '_>> {
-        self.pace.policies.iter().map(|policy| Check::new(policy, self.key.as_key()))
+    fn checks<'p>(&self, pace: &'p Pace) -> impl Iterator<Item = Check<'p, '_>> {
+        pace.policies.iter().map(|policy| Check::new(policy, self.key.as_key()))
     }
 
     /// Asks its own limits, all at once. `None` if they let it go, and then they are charged.
-    fn ask_pace(&self, terms: Terms<'_>) -> Result<Option<Step>, NotSent> {
+    fn ask_pace(&self, pace: &Pace, terms: Terms<'_>) -> Result<Option<Step>, NotSent> {
         let overall = terms.overall.iter().map(|policy| Check::new(policy, Key::new(b"")));
-        let checks: SmallVec<[Check<'_, '_>; 4]> = self.own_checks().chain(overall).collect();
+        let checks: SmallVec<[Check<'_, '_>; 4]> = self.checks(pace).chain(overall).collect();
         if checks.is_empty() {
             return Ok(None);
         }
@@ -231,8 +245,7 @@ impl State {
     fn blocked(
         &mut self,
         ticket: u64,
-        caller: &Caller,
-        concurrent: u64,
+        caller: &Caller<'_>,
         (now, thrift): (Timestamp, Thrift),
     ) -> Option<Step> {
         self.last_used = now;
@@ -244,14 +257,13 @@ impl State {
         if !is_first {
             return Some(Step::Until(Why::Line));
         }
-        let unanswered = self.sent.since(self.answered).requests;
-        if self.hold.at_once.is_some_and(|most| unanswered >= most) {
+        if self.hold.at_once.is_some_and(|most| self.hold.unanswered >= most) {
             return Some(Step::Until(Why::Caution));
         }
-        if self.in_flight >= concurrent {
+        if self.in_flight >= caller.pace.concurrent {
             return Some(Step::Until(Why::Concurrent));
         }
-        if unanswered == 0 {
+        if self.sent == self.answered {
             self.learned.forget_unknown();
         }
         match self.learned.ready(caller.takes, now, self.last_sent, thrift) {
@@ -264,13 +276,22 @@ impl State {
         }
     }
 
-    fn go(&mut self, caller: &Caller, now: Timestamp) -> Step {
+    fn go(&mut self, caller: &Caller<'_>, now: Timestamp) -> Step {
         self.in_flight = self.in_flight.saturating_add(1);
+        self.hold.unanswered = self.hold.unanswered.saturating_add(1);
         self.sent.add(caller.takes);
         self.learned.take(caller.takes, now);
         self.last_sent = Some(now);
         self.budget.save(caller.saves);
-        Step::Go { answered: self.answered }
+        Step::Go { answered: self.answered, hold: self.hold.number }
+    }
+
+    /// Somebody who was sent under that hold was answered, or is given up.
+    pub(crate) fn answered(&mut self, takes: Takes, hold: u64) {
+        self.answered.add(takes);
+        if hold == self.hold.number {
+            self.hold.unanswered = self.hold.unanswered.saturating_sub(1);
+        }
     }
 
     /// Somebody is not on its way any more.
@@ -290,5 +311,12 @@ impl State {
 
     fn wake_all(&mut self) -> Wake {
         Wake(self.line.values_mut().filter_map(Option::take).collect())
+    }
+}
+
+impl fmt::Debug for Traffic {
+    /// Without what may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Traffic").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -47,7 +47,7 @@ impl Manners {
     pub(crate) async fn turn(
         &self,
         traffic: &Arc<Traffic>,
-        caller: &mut Caller,
+        caller: &mut Caller<'_>,
         report: &mut Report,
     ) -> Result<Flight, NotSent> {
         let (takes, deadline) = (caller.takes, caller.deadline);
@@ -66,18 +66,23 @@ impl Manners {
             // At the deadline itself one may still go.
             let too_late = deadline.after(Duration::from_nanos(1));
             let (why, not_before, look_at) = match step {
-                Step::Go { answered } => {
+                Step::Go { answered, hold } => {
                     place.ticket = None;
                     watch.next(None, now);
-                    return Poll::Ready(Ok(Flight::new(traffic.clone(), takes, answered, now)));
+                    let before = (answered, hold);
+                    return Poll::Ready(Ok(Flight::new(traffic.clone(), takes, before, now)));
+                }
+                Step::Late => {
+                    watch.next(None, now);
+                    return Poll::Ready(Err(NotSent::TooLate { retry_after: None }));
                 }
                 Step::Wait(at, why) | Step::Behind(at, why) => (why, Some(at), at),
                 Step::Until(why) => (why, None, too_late),
             };
             place.ticket = caller.ticket;
             watch.next(Some(why), now);
-            if now > deadline || not_before.is_some_and(|at| at > deadline) {
-                let retry_after = not_before.map(|at| at.since(now));
+            if let Some(at) = not_before.filter(|at| *at > deadline) {
+                let retry_after = Some(at.since(now));
                 return Poll::Ready(Err(NotSent::TooLate { retry_after }));
             }
             if told != Some(why) {

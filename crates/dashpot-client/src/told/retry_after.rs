@@ -22,10 +22,9 @@ pub(super) fn read(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
 
 /// Seconds or a date. A date in the past is no wait.
 fn parse(text: &str, now: Timestamp) -> Option<Duration> {
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if is_number {
-        // Too many digits for a number are too long a wait.
-        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
+    // Some say it in fractions. More digits than a number has are too long a wait.
+    match wait::decimal(text, 9) {
+        Some(nanos) => Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))),
+        None => Some(wait::moment(text)?.since(now)),
     }
-    Some(wait::moment(text)?.since(now))
 }

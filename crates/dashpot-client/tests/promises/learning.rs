@@ -44,10 +44,10 @@ fn are_spread(times: &[Duration], from: Duration, to: Duration) {
 }
 
 #[test]
-fn with_nothing_left_calls_wait_for_the_reset_and_a_tenth_of_the_window_at_the_most() {
+fn with_nothing_left_calls_wait_for_the_reset_and_a_tenth_of_that_at_the_most() {
     let headers: &[(&str, &str)] =
         &[("ratelimit-policy", "\"a\";q=10;w=60"), ("ratelimit", "\"a\";r=0;t=30")];
-    are_spread(&second_calls(headers, 200), secs(30), secs(36));
+    are_spread(&second_calls(headers, 200), secs(30), secs(33));
 }
 
 #[test]

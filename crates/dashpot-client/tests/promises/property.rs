@@ -137,7 +137,7 @@ fn check(plans: &[Plan], settings: &Settings, story: &Story) -> Result<(), TestC
                 let plan = &plans[*call];
                 let hold = holds.get(lane).copied().unwrap_or_default();
                 prop_assert!(at >= hold, "{call} goes {:?} too soon", hold.since(at));
-                let patience = plan.patience.map_or(secs(60), millis);
+                let patience = plan.patience.map_or(secs(120), millis);
                 let waited = at.since(story.start.after(millis(plan.at)));
                 prop_assert!(waited <= patience, "{call} goes after {waited:?} of {patience:?}");
                 let times = sent.entry(*call).or_default();
