@@ -49,7 +49,7 @@ impl Body for Pieces {
 }
 
 type Kept = Replay<Pieces>;
-type Outcome = Result<(u16, Report), CallError>;
+type Outcome = Result<(u16, Report), Box<CallError>>;
 
 /// Makes one call whose attempts are handled like this, with so many bytes kept.
 fn send<F>(
@@ -68,10 +68,9 @@ where
     let polite = Polite::new(service_fn(handler), builder.build());
     let request = Request::put(HERE).body(body).unwrap();
     let outcome = world.wait_for(polite.oneshot(request));
-    outcome.map(|response| {
-        let report = response.extensions().get::<Report>().unwrap().clone();
-        (response.status().as_u16(), report)
-    })
+    let response = outcome.map_err(Box::new)?;
+    let report = response.extensions().get::<Report>().unwrap().clone();
+    Ok((response.status().as_u16(), report))
 }
 
 /// What arrived, and with which trailers.

@@ -228,3 +228,33 @@ fn who_failed_on_its_way_may_have_used_what_was_left() {
     let over = scene.ask(get(HERE)).over;
     assert!(over >= secs(50), "{over:?}");
 }
+
+#[test]
+fn what_was_used_since_is_not_there_again_at_a_reset_that_was_told_before() {
+    // One of a hundred is missing and will be there in 100 ms: ten each second, then.
+    let handler = |arrival: &Arrival| match arrival.number {
+        0 => answer(
+            200,
+            &[
+                ("x-ratelimit-limit-requests", "100"),
+                ("x-ratelimit-remaining-requests", "99"),
+                ("x-ratelimit-reset-requests", "100ms"),
+            ],
+        ),
+        _ => answer(200, &[]),
+    };
+    let mut scene = Scene::new(handler, |builder| {
+        builder.patience(secs(1000)).thrift(Percent::new(0), secs(0))
+    });
+    scene.ask(get(HERE));
+    // All others take long to be answered.
+    scene.server.way = secs(20);
+    scene.calls(60);
+    scene.world.run_until(millis(500));
+    scene.calls(100);
+    scene.world.run_until(millis(20_500));
+    let second = scene.times().len() - 61;
+    // 39 were left, and half a second brings five.
+    assert!(second <= 45, "{second} went at once");
+    assert!(second >= 35, "only {second} went at once");
+}

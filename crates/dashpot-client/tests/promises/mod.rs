@@ -18,6 +18,8 @@ mod quotas;
 mod reports;
 mod robust;
 mod safety;
+mod settings;
+mod shared;
 mod tokens;
 mod wild;
 

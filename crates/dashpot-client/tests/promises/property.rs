@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use dashpot::{Clock, Percent, Timestamp};
+use dashpot::{Clock, Percent, Quota, Timestamp, Window};
 use dashpot_client::{Manners, Pace, Patience, Polite, Report};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -28,6 +28,9 @@ struct Settings {
     share: u8,
     concurrent: Option<u64>,
     every: Option<u64>,
+    /// For all lanes together, one each so many milliseconds.
+    overall: Option<u64>,
+    most_lanes: usize,
     seed: u64,
 }
 
@@ -43,13 +46,11 @@ fn plan() -> impl Strategy<Value = Plan> {
 fn settings() -> impl Strategy<Value = Settings> {
     let concurrent = prop_oneof![1 => Just(None), 1 => (1..4_u64).prop_map(Some)];
     let every = prop_oneof![1 => Just(None), 1 => (1..1000_u64).prop_map(Some)];
-    (1..6_u32, 0..=100_u8, concurrent, every, any::<u64>()).prop_map(
-        |(attempts, share, concurrent, every, seed)| Settings {
-            attempts,
-            share,
-            concurrent,
-            every,
-            seed,
+    let overall = prop_oneof![2 => Just(None), 1 => (1..500_u64).prop_map(Some)];
+    (1..6_u32, 0..=100_u8, concurrent, every, overall, any::<u64>()).prop_map(
+        |(attempts, share, concurrent, every, overall, seed)| {
+            let most_lanes = 100;
+            Settings { attempts, share, concurrent, every, overall, most_lanes, seed }
         },
     )
 }
@@ -80,8 +81,12 @@ fn play(plans: &[Plan], lines: Vec<Line>, settings: &Settings) -> Story {
         .attempts(settings.attempts)
         .retry_share(Percent::new(settings.share))
         .retry_floor("0/min".parse().unwrap())
-        .pace(pace)
-        .build();
+        .most_lanes(settings.most_lanes)
+        .pace(pace);
+    let manners = match settings.overall {
+        Some(every) => manners.overall(Quota::new(1, Window::new(millis(every)).unwrap())).build(),
+        None => manners.build(),
+    };
     let polite = Polite::new(wild.clone(), manners);
     let reports = std::rc::Rc::new(std::cell::RefCell::new(BTreeMap::new()));
     for (number, plan) in plans.iter().enumerate() {
@@ -130,6 +135,8 @@ fn check(plans: &[Plan], settings: &Settings, story: &Story) -> Result<(), TestC
     let mut firsts = BTreeMap::<String, Vec<usize>>::new();
     let mut again = BTreeMap::<String, u64>::new();
     let mut sent = BTreeMap::<usize, u32>::new();
+    let mut last_of_all = None;
+    let is_shared = settings.most_lanes < 4;
     for (at, event) in &story.events {
         let at = *at;
         match event {
@@ -150,11 +157,19 @@ fn check(plans: &[Plan], settings: &Settings, story: &Story) -> Result<(), TestC
                     _ => *again += 1,
                 }
                 let may = firsts.len() as u64 * u64::from(settings.share) / 100;
-                prop_assert!(*again <= may, "{again} made again of {}", firsts.len());
+                // Those who share a lane share its budget.
+                if !is_shared {
+                    prop_assert!(*again <= may, "{again} made again of {}", firsts.len());
+                }
                 let flying = on_their_way.entry(lane.clone()).or_default();
                 *flying += 1;
                 let most = settings.concurrent.unwrap_or(u64::MAX);
                 prop_assert!(*flying <= most, "{flying} on their way");
+                let of_all = last_of_all.replace(at);
+                if let (Some(every), Some(last)) = (settings.overall, of_all) {
+                    let since = at.since(last);
+                    prop_assert!(since >= millis(every), "{since:?} after the last of all");
+                }
                 let last = last_sent.insert(lane.clone(), at);
                 if let (Some(every), Some(last)) = (settings.every, last) {
                     let since = at.since(last);
@@ -171,7 +186,8 @@ fn check(plans: &[Plan], settings: &Settings, story: &Story) -> Result<(), TestC
     }
     for firsts in firsts.values() {
         let made: Vec<(u64, usize)> = firsts.iter().map(|call| (plans[*call].at, *call)).collect();
-        prop_assert!(made.is_sorted(), "first attempts went in the order {made:?}");
+        // Those who come when there is room again do not wait for those who share.
+        prop_assert!(is_shared || made.is_sorted(), "first attempts went in the order {made:?}");
     }
     for call in &story.unsent {
         prop_assert!(!sent.contains_key(call), "{call} was dropped and then sent");
@@ -185,7 +201,7 @@ fn check(plans: &[Plan], settings: &Settings, story: &Story) -> Result<(), TestC
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(192))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
     fn whatever_servers_say_nobody_goes_too_soon_too_late_or_too_often(
@@ -204,11 +220,31 @@ proptest! {
         seed in any::<u64>(),
     ) {
         // One at a time: a place that leaks is one too many.
-        let settings = Settings { attempts: 3, share: 50, concurrent: Some(1), every: None, seed };
+        let settings = Settings {
+            attempts: 3,
+            share: 50,
+            concurrent: Some(1),
+            every: None,
+            overall: None,
+            most_lanes: 100,
+            seed,
+        };
         let mut plans = plans;
         for plan in &mut plans {
             plan.lane = 0;
         }
+        let story = play(&plans, lines, &settings);
+        check(&plans, &settings, &story)?;
+    }
+
+    #[test]
+    fn who_shares_a_lane_is_slower_and_never_too_fast(
+        plans in vec(plan(), 1..40),
+        lines in vec(line(), 1..30),
+        settings in settings(),
+        most_lanes in 0..3_usize,
+    ) {
+        let settings = Settings { most_lanes, ..settings };
         let story = play(&plans, lines, &settings);
         check(&plans, &settings, &story)?;
     }
@@ -231,7 +267,15 @@ fn a_plain_story_is_told_in_full() {
     let plans: Vec<Plan> =
         (0..3).map(|_| Plan { lane: 0, at: 0, patience: None, keeps: 0, dropped: None }).collect();
     let lines = vec![Line { status: 200, said: super::wild::Said::Nothing, takes: 100 }];
-    let settings = Settings { attempts: 2, share: 20, concurrent: Some(1), every: None, seed: 1 };
+    let settings = Settings {
+        attempts: 2,
+        share: 20,
+        concurrent: Some(1),
+        every: None,
+        overall: None,
+        most_lanes: 100,
+        seed: 1,
+    };
     let story = play(&plans, lines, &settings);
     let sent: Vec<Duration> = story
         .events

@@ -27,6 +27,8 @@ pub(crate) enum Said {
     Date(u64),
     /// As a date, by a clock that is this many seconds off, and tells its own `Date`.
     OffDate(u64, i32),
+    /// What is left of a hundred, and for how many seconds.
+    Left(u64, u64),
 }
 
 /// One answer.
@@ -44,6 +46,7 @@ pub(crate) fn said() -> impl Strategy<Value = Said> {
         2 => (0..20_u64).prop_map(Said::Seconds),
         1 => (0..5000_u64).prop_map(Said::Millis),
         1 => (0..20_u64).prop_map(Said::Date),
+        1 => (0..12_u64, 0..30_u64).prop_map(|(left, reset)| Said::Left(left, reset)),
         1 => (0..20_u64, -1000..1000_i32).prop_map(|(wait, off)| Said::OffDate(wait, off)),
     ]
 }
@@ -162,6 +165,13 @@ impl<B: Body + Send + 'static> Service<Request<Replay<B>>> for Wild {
             let is_well = line.status == 200;
             let wait = |wait: Duration| Some(now.after(wait));
             let hold = match &line.said {
+                Said::Left(left, reset) => {
+                    response = response
+                        .header("ratelimit-limit", "100")
+                        .header("ratelimit-remaining", left.to_string())
+                        .header("ratelimit-reset", reset.to_string());
+                    None
+                }
                 _ if is_well => None,
                 Said::Nothing => None,
                 Said::Seconds(seconds) => {
