@@ -12,6 +12,7 @@ mod in_flight;
 mod lanes;
 mod learning;
 mod limits;
+mod middleware;
 mod pace;
 mod property;
 mod quotas;

@@ -1,7 +1,7 @@
 //! What nobody should say or set, and what comes of it: nothing bad.
 
 use dashpot::Timestamp;
-use dashpot_client::{Manners, Pace, Patience, Polite, Report, Tokens, Told};
+use dashpot_client::{Tokens, Told};
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use http_body_util::Full;
 use proptest::collection::vec;
