@@ -30,6 +30,8 @@ struct Attempt {
     at: f64,
     /// When it was turned away, and for how long.
     denied: Option<(f64, f64)>,
+    /// When it was given what it came for.
+    served: Option<f64>,
 }
 
 impl Express {
@@ -65,6 +67,7 @@ impl Express {
                 call: entry["call"].as_str().map(str::to_owned),
                 at: entry["at"].as_f64().unwrap(),
                 denied: entry["denied"].as_f64().map(|at| (at, seconds.unwrap() * 1000.0)),
+                served: entry["served"].as_f64(),
             }
         };
         log.iter().map(attempt).collect()
@@ -171,27 +174,33 @@ fn of_two_limits_in_two_lines_both_are_listened_to() {
 }
 
 #[test]
-fn after_others_used_it_up_nobody_comes_before_the_longest_retry_after() {
+fn after_others_used_it_up_nobody_comes_before_it_is_time_and_then_one_goes_first() {
     let express = Express::start();
     run(async {
         let url = express.at("/silent");
         let rude = ::reqwest::Client::builder().no_proxy().build().unwrap();
-        for _ in 0..LIMIT {
-            rude.get(&url).send().await.unwrap();
+        let rude: Vec<_> = (0..LIMIT).map(|_| tokio::spawn(rude.get(&url).send())).collect();
+        for call in rude {
+            assert_eq!(call.await.unwrap().unwrap().status(), 200);
         }
         let outcomes = Front::tower(manners().build()).at_once(&url, LIMIT).await;
         assert_all_well(&outcomes);
         let attempts = express.attempts().await;
         assert_nobody_early(&attempts);
-        // All of them are over before the first comes again.
+        // All waits are over before the first comes again.
         let denied = attempts.iter().filter_map(|attempt| attempt.denied);
         let latest = denied.map(|(at, wait)| at + wait).max_by(f64::total_cmp);
         let latest = latest.expect("there was nothing left");
-        let again = |number: usize| {
-            attempts[..number].iter().any(|other| other.call == attempts[number].call)
-        };
-        for number in (LIMIT..attempts.len()).filter(|number| again(*number)) {
-            assert!(attempts[number].at >= latest - GRAIN, "{attempts:?}");
+        let is_again =
+            |number: &usize| attempts[..*number].iter().any(|it| it.call == attempts[*number].call);
+        let again = (LIMIT..attempts.len()).filter(is_again);
+        let again: Vec<_> = again.map(|number| &attempts[number]).collect();
+        for (number, attempt) in again.iter().enumerate() {
+            assert!(attempt.at >= latest - GRAIN, "{attempt:?} of {attempts:?}");
+            // One goes to see, and when that was let in two may be on their way, and so on.
+            let is_served = |it: &&&Attempt| it.served.is_some_and(|at| at <= attempt.at);
+            let served = again[..number].iter().filter(|it| is_served(it)).count();
+            assert!(number - served <= served, "{attempt:?} of {attempts:?}");
         }
     });
 }
