@@ -28,7 +28,6 @@ fn the_current_draft() {
                RateLimit: "burst";r=50"#,
             &["burst: 50/100 requests, all in 60s"],
         ),
-        (r#"RateLimit: "burst";r=0"#, &["burst: 0/? requests, all"]),
         (
             r#"RateLimit-Policy: "peruser";q=65535;qu="content-bytes";w=10;pk=:cHsdsRa894==:
                RateLimit: "peruser";r=100;t=3;pk=:cHsdsRa894==:"#,
@@ -197,15 +196,9 @@ fn durations_as_go_writes_them() {
     let waits = [
         ("6m0s", "360s"),
         ("12ms", "12ms"),
-        ("1s", "1s"),
-        ("8.64s", "8.64s"),
         ("1h2m3.5s", "3723.5s"),
-        ("1m26.4s", "86.4s"),
         ("0s", "0ns"),
         ("250us", "250µs"),
-        ("24h0m0s", "86400s"),
-        ("59.999999999s", "59.999999999s"),
-        ("3", "3s"),
         ("0.25", "250ms"),
     ];
     for (written, expected) in waits {
