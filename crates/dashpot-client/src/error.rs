@@ -9,7 +9,7 @@ use crate::run::Failure;
 /// Any error, as tower's services have them.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Why a call was not sent. Nothing of any quota was used for it.
+/// Why a call was not sent, or not once more. Nothing of any quota was used for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotSent {

@@ -62,17 +62,22 @@ impl Pace {
     #[must_use]
     pub fn by(policy: &Policy) -> Self {
         let quota = policy.quota();
-        if let Some(places) = policy.queue() {
-            let pace = Self::at_most(quota.burst(policy.undelayed().saturating_add(1)));
-            return pace.queue(usize::try_from(places).unwrap_or(usize::MAX));
-        }
         if quota.is_concurrent() {
-            return Self::at_most(quota);
+            return Self::default().concurrent(policy.limit());
         }
         let mut pace = Self::default();
-        let named = Policy::builder(name(), quota).algorithm(policy.algorithm());
-        // What was right by one name is right by another.
-        pace.policies.extend(named.zone(policy.zone().clone()).build().ok());
+        if let Some(places) = policy.queue() {
+            let burst = policy.undelayed().saturating_add(1);
+            pace =
+                pace.and(quota.burst(burst)).queue(usize::try_from(places).unwrap_or(usize::MAX));
+        } else {
+            let named = Policy::builder(name(), quota).algorithm(policy.algorithm());
+            // What was right by one name is right by another.
+            pace.policies.extend(named.zone(policy.zone().clone()).build().ok());
+        }
+        for own in &mut pace.policies {
+            *own = own.reduced_to(policy.percent());
+        }
         pace
     }
 

@@ -78,7 +78,7 @@ impl<B: Body> Replay<B> {
     }
 
     /// The body of the attempt that is under way, from the beginning.
-    pub(crate) fn from_the_beginning(&self) -> Self {
+    pub(crate) fn start(&self) -> Self {
         let attempt = self.shared.lock().attempt;
         Self { shared: self.shared.clone(), attempt, given: 0, hint: self.hint }
     }

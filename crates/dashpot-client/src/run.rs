@@ -107,7 +107,8 @@ impl Manners {
         // Whoever makes a future and looks at it later begins to wait then.
         let deadline = self.clock().now().after(*patience);
         let pace = pace.as_ref().unwrap_or(&traffic.pace);
-        let mut caller = Caller { ticket: None, takes: *takes, deadline, saves: self.share(), pace };
+        let mut caller =
+            Caller { ticket: None, takes: *takes, deadline, saves: self.share(), pace };
         loop {
             let mut flight = match self.turn(traffic, &mut caller, &mut report).await {
                 Ok(flight) => flight,

@@ -46,8 +46,8 @@ pub(crate) fn meaning(status: StatusCode, told: &Told, worth_it: &[StatusCode]) 
         _ => Worth::Nothing,
     };
     let is_a_wait = worth != Worth::Nothing || status == StatusCode::SERVICE_UNAVAILABLE;
-    let is_turned_away = status == StatusCode::TOO_MANY_REQUESTS
-        || told.retry_after.is_some() && is_a_wait;
+    let is_turned_away =
+        status == StatusCode::TOO_MANY_REQUESTS || told.retry_after.is_some() && is_a_wait;
     Meaning { is_turned_away, worth }
 }
 

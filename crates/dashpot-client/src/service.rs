@@ -82,7 +82,7 @@ where
     type Error = BoxError;
 
     async fn send(&mut self) -> Result<Response<A>, BoxError> {
-        let request = Request::from_parts(self.head.clone(), self.body.from_the_beginning());
+        let request = Request::from_parts(self.head.clone(), self.body.start());
         // A new one each time: one that was not ready once may never be again.
         let mut inner = self.inner.clone();
         poll_fn(|context| inner.poll_ready(context)).await.map_err(Into::into)?;

@@ -18,7 +18,14 @@ pub(super) fn read(headers: &HeaderMap, out: &mut Vec<Allowance>) {
     {
         let policies = joined(headers, "ratelimit-policy").unwrap_or_default();
         let policies: List = Parser::new(&policies).parse().unwrap_or_default();
-        out.extend(state.iter().filter_map(|entry| current(entry, &policies)));
+        for told in state.iter().filter_map(|entry| current(entry, &policies)) {
+            // One policy may be told of by its parts: the part of which least is left counts.
+            match out.iter_mut().find(|known| known.name == told.name) {
+                Some(known) if known.remaining > told.remaining => *known = told,
+                Some(_) => {}
+                None => out.push(told),
+            }
+        }
     } else if let Ok(state) = Parser::new(&state).parse::<Dictionary>() {
         out.extend(draft_07(&state));
     }

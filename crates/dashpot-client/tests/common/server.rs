@@ -37,6 +37,8 @@ pub(crate) struct Server {
     handler: Handler,
     /// How long a call takes to arrive, and its answer as long again.
     pub(crate) way: Duration,
+    /// How long it takes to answer a call.
+    work: Arc<dyn Fn(&Arrival) -> Duration + Send + Sync>,
     arrivals: Arc<Mutex<Vec<Arrival>>>,
 }
 
@@ -50,6 +52,7 @@ impl Server {
             clock: clock.clone(),
             handler: Arc::new(Mutex::new(handler)),
             way: Duration::ZERO,
+            work: Arc::new(|_| Duration::ZERO),
             arrivals: Arc::default(),
         }
     }
@@ -57,6 +60,15 @@ impl Server {
     /// The same, so far away.
     pub(crate) fn way(mut self, way: Duration) -> Self {
         self.way = way;
+        self
+    }
+
+    /// The same, which takes its time.
+    pub(crate) fn work(
+        mut self,
+        work: impl Fn(&Arrival) -> Duration + Send + Sync + 'static,
+    ) -> Self {
+        self.work = Arc::new(work);
         self
     }
 
@@ -90,7 +102,7 @@ where
     }
 
     fn call(&mut self, request: Request<Replay<B>>) -> Self::Future {
-        let Self { clock, handler, way, arrivals } = self.clone();
+        let Self { clock, handler, way, work, arrivals } = self.clone();
         Box::pin(async move {
             clock.sleep(way).await;
             let (head, body) = request.into_parts();
@@ -109,7 +121,7 @@ where
                 arrival
             };
             let answer = (handler.lock().unwrap())(&arrival);
-            clock.sleep(way).await;
+            clock.sleep(work(&arrival) + way).await;
             answer
         })
     }

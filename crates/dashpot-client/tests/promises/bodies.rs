@@ -183,7 +183,7 @@ fn a_body_that_breaks_is_never_taken_for_whole() {
 }
 
 /// What is left of a body.
-async fn rest(mut body: Kept) -> Result<String, ReplayError<BoxError>> {
+async fn rest(mut body: Kept) -> Result<String, ReplayError> {
     let mut text = String::new();
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
         text.push_str(std::str::from_utf8(&frame?.into_data().unwrap()).unwrap());
@@ -205,7 +205,7 @@ fn reads_on(body: Pieces, pieces: usize, replay: usize) -> (Outcome, Vec<String>
                 let before = match rest(before).await {
                     Ok(text) => format!("went on with {text:?}"),
                     Err(ReplayError::Gone) => "gone".to_owned(),
-                    Err(ReplayError::Source(error)) => format!("broken: {error}"),
+                    Err(error) => format!("broken: {error}"),
                 };
                 let now = rest(body).await.unwrap();
                 read.lock().unwrap().extend([before, now]);

@@ -199,7 +199,7 @@ fn secrets_are_not_shown() {
 
 #[test]
 fn nothing_that_knows_a_lane_shows_its_secret() {
-    let pace = Pace::every(secs(100)).unwrap();
+    let pace = Pace::every(secs(1000)).unwrap();
     let builder =
         Manners::builder().lanes(|call| call.lane().and_header(call, "authorization").and(SECRET));
     let _: &MannersBuilder = &builder;

@@ -88,13 +88,13 @@ async fn a_post_has_a_key_that_is_the_same_each_time() {
 }
 
 #[tokio::test]
-async fn what_could_not_connect_is_made_again_and_reqwests_error_is_given_back() {
+async fn what_could_not_connect_is_made_again_if_it_may_be_and_reqwests_error_is_given_back() {
     // Nobody listens there any more.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
     let client = client(|builder| builder);
-    let request = client.post(format!("http://{address}/")).body("x").build().unwrap();
+    let request = client.put(format!("http://{address}/")).body("x").build().unwrap();
     let mut extensions = Extensions::new();
     let error = client.execute_with_extensions(request, &mut extensions).await.unwrap_err();
     assert!(matches!(&error, Error::Reqwest(error) if error.is_connect()), "{error:?}");

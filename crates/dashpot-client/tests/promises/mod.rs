@@ -81,6 +81,15 @@ impl Scene {
         self
     }
 
+    /// The same, with a server that takes its time.
+    pub(crate) fn work(
+        mut self,
+        work: impl Fn(&Arrival) -> Duration + Send + Sync + 'static,
+    ) -> Self {
+        self.server = self.server.work(work);
+        self
+    }
+
     pub(crate) fn client(&self) -> Polite<Server> {
         Polite::new(self.server.clone(), self.manners.clone())
     }

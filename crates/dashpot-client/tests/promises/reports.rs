@@ -193,7 +193,7 @@ fn why_it_was_not_made_again_is_said() {
 
 #[test]
 fn errors_have_reports_and_say_what_happened() {
-    let pace = Pace::every(secs(100)).unwrap();
+    let pace = Pace::every(secs(1000)).unwrap();
     let mut scene =
         Scene::new(|_| Err("the cable is cut".into()), |builder| builder.pace(pace).attempts(1));
     let failed = scene.ask(get(HERE));

@@ -158,7 +158,7 @@ proptest! {
         scene.world.run();
         for (number, call) in calls.into_iter().enumerate() {
             let over = scene.of(call).over - secs(number as u64);
-            prop_assert!(over <= secs(61), "{over:?}");
+            prop_assert!(over <= secs(121), "{over:?}");
         }
         let seen = scene.server.arrivals().len();
         prop_assert!(seen <= 12 * 4);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use dashpot_client::{CallError, GaveUp, NotSent, Pace, Patience, Report};
+use dashpot_client::{CallError, GaveUp, Mishap, NotSent, Pace, Patience, Report};
 use dashpot_testkit::process::free_port;
 use http::Extensions;
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware, Next};
@@ -35,17 +35,43 @@ async fn failed(
 }
 
 #[test]
-fn who_refuses_to_connect_has_seen_nothing_and_the_error_is_reqwests() {
+fn who_could_not_connect_may_have_been_redirected_and_the_error_is_reqwests() {
     run(async {
         let url = format!("http://127.0.0.1:{}/", free_port());
         let client = polite(quick().attempts(3).build());
-        for call in [plain().get(&url), plain().post(&url).body("not idempotent")] {
-            let (error, report) = failed(&client, call.build().unwrap()).await;
-            assert!(error.is_connect() && !error.is_timeout(), "{error:?}");
-            assert_eq!((report.attempts(), report.last_status()), (3, None), "{report}");
-            assert_eq!(report.gave_up(), Some(GaveUp::Attempts), "{report}");
-        }
+        let get = plain().get(&url).build().unwrap();
+        let (error, report) = failed(&client, get).await;
+        assert!(error.is_connect() && !error.is_timeout(), "{error:?}");
+        assert_eq!((report.attempts(), report.last_status()), (3, None), "{report}");
+        assert_eq!(report.gave_up(), Some(GaveUp::Attempts), "{report}");
+        let post = plain().post(&url).body("not idempotent").build().unwrap();
+        let (error, report) = failed(&client, post).await;
+        assert!(error.is_connect(), "{error:?}");
+        assert_eq!((report.attempts(), report.gave_up()), (1, Some(GaveUp::Unsafe)), "{report}");
     });
+}
+
+/// It was carried out; where it leads to is another matter.
+#[test]
+fn a_post_is_not_made_again_because_nobody_is_where_it_was_redirected_to() {
+    run(async {
+        let nobody = format!("http://127.0.0.1:{}/done", free_port());
+        let server = Server::start(move |_, _| redirect(303, &nobody)).await;
+        let client = polite(quick().build());
+        let post = plain().post(server.at("/pay")).body("10 euros").build().unwrap();
+        let (error, report) = failed(&client, post).await;
+        assert!(error.is_connect(), "{error:?}");
+        assert_eq!((report.attempts(), report.gave_up()), (1, Some(GaveUp::Unsafe)), "{report}");
+        assert_eq!(server.seen().len(), 1);
+    });
+}
+
+/// As the documentation has it, for those who follow no redirects.
+fn who_could_not_connect(error: &(dyn std::error::Error + 'static)) -> Mishap {
+    match error.downcast_ref() {
+        Some(Error::Reqwest(error)) if error.is_connect() => Mishap::Unsent,
+        _ => Mishap::Unknown,
+    }
 }
 
 /// Opens a shop when somebody comes for the second time.
@@ -77,12 +103,13 @@ impl Middleware for Opens {
 }
 
 #[test]
-fn a_post_that_was_refused_is_made_again() {
+fn a_post_that_was_refused_is_made_again_if_somebody_says_so() {
     run(async {
         let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let server = Arc::<Mutex<Vec<Server>>>::default();
+        let manners = quick().judge_errors(who_could_not_connect).build();
         let opens = Opens { address, server: server.clone(), came: Mutex::new(0) };
-        let client = ClientBuilder::new(plain()).with(quick().build()).with(opens).build();
+        let client = ClientBuilder::new(plain()).with(manners).with(opens).build();
         let answer = client.post(format!("http://{address}/")).body("letter").send().await.unwrap();
         let report = answer.extensions().get::<Report>().unwrap();
         assert_eq!((answer.status().as_u16(), report.attempts()), (200, 2), "{report}");
