@@ -12,6 +12,7 @@
 //!   hung and restarted; one of them with a clock that the test sets.
 //! - [`plot`]: pictures of the documentation.
 //! - [`process`]: programs that die with the test, and what they need.
+//! - [`Nginx`]: a real one.
 //! - [`Proxy`]: a network that is slow, mute or broken on demand.
 
 mod bell;
@@ -19,6 +20,7 @@ mod block_on;
 pub mod bound;
 pub mod conformance;
 mod limits;
+mod nginx;
 pub mod oracle;
 pub mod plot;
 pub mod process;
@@ -34,6 +36,7 @@ pub use bell::Bell;
 pub use block_on::block_on;
 pub use bound::{admitted_within_bound, bucket_must_admit};
 pub use limits::limit;
+pub use nginx::Nginx;
 pub use oracle::{Expected, Oracle, OracleStore};
 pub use proxy::{Fault, Proxy};
 pub use redis::{FakedRedis, RedisCluster, RedisSentinels, RedisServer};

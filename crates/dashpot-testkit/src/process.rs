@@ -79,6 +79,16 @@ pub fn start(program: &str, prepare: impl FnOnce(&mut Command)) -> Child {
     child.expect("setpriv, which is part of util-linux, can be started")
 }
 
+/// Where a program of the system's is, also where only root looks for it. A test whose program is missing proves nothing, so
+/// it fails.
+pub fn of_the_system(name: &str) -> String {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let places = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    let found = places.map(|place| place.join(name)).find(|file| file.is_file());
+    let found = found.unwrap_or_else(|| panic!("{name} is not there; scripts/test installs it"));
+    found.into_os_string().into_string().expect("a path that is text")
+}
+
 /// Sends a signal by name.
 pub fn signal(process: u32, name: &str) {
     let kill = format!("kill -{name} {process}");

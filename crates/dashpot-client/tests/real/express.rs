@@ -6,12 +6,10 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc;
 
 use dashpot_client::{Manners, Why};
-use dashpot_testkit::process::start;
+use dashpot_testkit::process::{of_the_system, start};
 use serde_json::Value;
 
-use super::support::{
-    Front, PATIENCE, assert_all_well, manners, of_the_system, readers, repeated, run,
-};
+use super::support::{Front, PATIENCE, assert_all_well, manners, readers, repeated, run};
 
 /// What it lets through in a window.
 const LIMIT: usize = 5;

@@ -1,21 +1,13 @@
 //! nginx with `limit_req`, which turns away without a word, unless it is told to say one.
 
-use std::fs::{self, File};
-use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Stdio};
+use std::fs;
 use std::time::Duration;
 
 use dashpot_client::{GaveUp, Manners, Pace, Why};
-use dashpot_testkit::process::{TemporaryDirectory, free_port, start, until};
+use dashpot_testkit::Nginx;
+use dashpot_testkit::process::until;
 
-use super::support::{Front, PATIENCE, assert_all_well, manners, of_the_system, repeated, run};
-
-struct Nginx {
-    process: Child,
-    address: SocketAddr,
-    // Last: the process is gone when it is removed.
-    directory: TemporaryDirectory,
-}
+use super::support::{Front, PATIENCE, assert_all_well, manners, repeated, run};
 
 /// An attempt, as nginx saw it: by its clock, in milliseconds.
 #[derive(Debug)]
@@ -25,75 +17,33 @@ struct Attempt {
     to: u64,
 }
 
-impl Nginx {
-    /// With this rate, and these lines where it is limited.
-    fn start(rate: &str, limits: &str) -> Self {
-        // Between being found free and being used, a port may be taken: then another.
-        let started = (0..5).find_map(|_| Self::try_start(rate, limits));
-        started.expect("nginx starts")
-    }
-
-    fn try_start(rate: &str, limits: &str) -> Option<Self> {
-        let directory = TemporaryDirectory::new();
-        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
-        let place = |name: &str| directory.path().join(name).display().to_string();
-        let mut text = format!("pid {};\nevents {{ worker_connections 256; }}\n", place("pid"));
-        text += "http {\nlog_format attempt '$status $msec $request_time';\n";
-        text += &format!("access_log {} attempt;\n", place("attempts"));
-        // The places for files that were compiled in are root's.
-        for kind in ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"] {
-            text += &format!("{kind}_temp_path {};\n", place(kind));
-        }
-        text += &format!("limit_req_zone $server_name zone=all:1m rate={rate};\n");
-        text += &format!("server {{\nlisten {address};\nserver_name localhost;\n");
-        // What `return` answers is not limited; what has contents is.
-        text += &format!("location / {{\n{limits}\nempty_gif;\n}}\n}}\n}}\n");
-        fs::write(directory.path().join("nginx.conf"), text).unwrap();
-        let process = start(&of_the_system("nginx"), |command| {
-            // One process, so that there is nobody else to be killed.
-            command.args(["-e", "stderr", "-c", &place("nginx.conf"), "-p", &place("")]);
-            command.args(["-g", "daemon off; master_process off;"]);
-            let log = File::create(directory.path().join("log")).unwrap();
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        });
-        let mut nginx = Self { process, address, directory };
-        let is_ready = until("nginx to listen", PATIENCE, || {
-            if TcpStream::connect(address).is_ok() {
-                return Some(true);
-            }
-            nginx.process.try_wait().unwrap().map(|_| false)
-        });
-        let log = fs::read_to_string(nginx.directory.path().join("log")).unwrap_or_default();
-        eprint!("{log}");
-        is_ready.then_some(nginx)
-    }
-
-    fn url(&self) -> String {
-        format!("http://{}/", self.address)
-    }
-
-    /// What came, once it is as many: nginx writes it down after it answered.
-    fn attempts(&self, count: usize) -> Vec<Attempt> {
-        let file = self.directory.path().join("attempts");
-        let millis = |seconds: &str| seconds.replace('.', "").parse::<u64>().unwrap();
-        until("nginx to write down what came", PATIENCE, || {
-            let text = fs::read_to_string(&file).unwrap();
-            let read = |line: &str| {
-                let words: Vec<_> = line.split(' ').collect();
-                let to = millis(words[1]);
-                Attempt { status: words[0].parse().unwrap(), from: to - millis(words[2]), to }
-            };
-            let is_whole = text.ends_with('\n') && text.lines().count() >= count;
-            is_whole.then(|| text.lines().map(read).collect())
-        })
-    }
+/// nginx with this rate, and these lines where it is limited.
+fn nginx(rate: &str, limits: &str) -> Nginx {
+    let log =
+        "log_format attempt '$status $msec $request_time';\naccess_log DIRECTORY/attempts attempt;";
+    let zone = format!("limit_req_zone $server_name zone=all:1m rate={rate};");
+    // What `return` answers is not limited; what has contents is.
+    Nginx::start(&format!("{log}\n{zone}"), &format!("location / {{\n{limits}\nempty_gif;\n}}"))
 }
 
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+fn url(nginx: &Nginx) -> String {
+    format!("http://{}/", nginx.address())
+}
+
+/// What came, once it is as many: nginx writes it down after it answered.
+fn attempts(nginx: &Nginx, count: usize) -> Vec<Attempt> {
+    let file = nginx.directory().join("attempts");
+    let millis = |seconds: &str| seconds.replace('.', "").parse::<u64>().unwrap();
+    until("nginx to write down what came", PATIENCE, || {
+        let text = fs::read_to_string(&file).unwrap();
+        let read = |line: &str| {
+            let words: Vec<_> = line.split(' ').collect();
+            let to = millis(words[1]);
+            Attempt { status: words[0].parse().unwrap(), from: to - millis(words[2]), to }
+        };
+        let is_whole = text.ends_with('\n') && text.lines().count() >= count;
+        is_whole.then(|| text.lines().map(read).collect())
+    })
 }
 
 fn denials(attempts: &[Attempt]) -> usize {
@@ -102,11 +52,11 @@ fn denials(attempts: &[Attempt]) -> usize {
 
 /// All calls are let in at once, and none is turned away: the pace is what keeps them.
 fn paced(pace: Pace, limits: &str, front: fn(Manners) -> Front) {
-    let nginx = Nginx::start("20r/s", limits);
+    let nginx = nginx("20r/s", limits);
     run(async {
-        let outcomes = front(manners().pace(pace).build()).at_once(&nginx.url(), 25).await;
+        let outcomes = front(manners().pace(pace).build()).at_once(&url(&nginx), 25).await;
         assert_all_well(&outcomes);
-        let attempts = nginx.attempts(25);
+        let attempts = attempts(&nginx, 25);
         assert_eq!((attempts.len(), denials(&attempts)), (25, 0), "{attempts:?}");
         assert!(outcomes.iter().any(|it| !it.report.waited_for(Why::Pace).is_zero()));
     });
@@ -129,13 +79,13 @@ fn a_leaky_pace_at_exactly_the_rate_is_never_turned_away() {
 
 /// One call after the other, each too early: backoff finds the way in.
 fn recovers(limits: &str, front: fn(Manners) -> Front) {
-    let nginx = Nginx::start("50r/s", limits);
+    let nginx = nginx("50r/s", limits);
     let (base, cap) = (Duration::from_millis(200), Duration::from_secs(1));
     let manners = manners().backoff(base, cap).build();
     run(async {
-        let outcomes = front(manners).in_turn(&nginx.url(), 8).await;
+        let outcomes = front(manners).in_turn(&url(&nginx), 8).await;
         assert_all_well(&outcomes);
-        let attempts = nginx.attempts(8 + repeated(&outcomes));
+        let attempts = attempts(&nginx, 8 + repeated(&outcomes));
         assert_eq!(denials(&attempts), repeated(&outcomes), "{attempts:?}");
         assert!(outcomes.iter().any(|it| !it.report.waited_for(Why::Backoff).is_zero()));
     });
@@ -153,16 +103,16 @@ fn without_a_pace_backoff_recovers_from_a_bare_429() {
 
 /// Who is let in once a minute is not asked more often than the budget allows.
 fn within_budget(limits: &str, most: u32) {
-    let nginx = Nginx::start("1r/m", limits);
+    let nginx = nginx("1r/m", limits);
     let short = Duration::from_millis(5);
     let manners = manners().backoff(short, 2 * short).build();
     run(async {
-        let outcomes = Front::reqwest(manners).in_turn(&nginx.url(), 20).await;
+        let outcomes = Front::reqwest(manners).in_turn(&url(&nginx), 20).await;
         let well = outcomes.iter().filter(|outcome| outcome.status == 200).count();
         assert_eq!(well, 1);
         // Ten a minute, and a fifth of all calls.
         assert!(repeated(&outcomes) <= 10 + 20 / 5, "{outcomes:?}");
-        let attempts = nginx.attempts(20 + repeated(&outcomes));
+        let attempts = attempts(&nginx, 20 + repeated(&outcomes));
         assert_eq!(attempts.len(), 20 + repeated(&outcomes), "{attempts:?}");
         let gave_up = |why| outcomes.iter().filter(|it| it.report.gave_up() == Some(why)).count();
         assert!(gave_up(GaveUp::Attempts) >= 1, "{outcomes:?}");
@@ -184,11 +134,11 @@ fn who_answers_429_to_all_is_not_asked_more_often_than_the_budget_allows() {
 
 /// Retry-After is on every answer, as `always` has it: on those that let in it means nothing.
 fn waits_as_told(limits: &str, front: fn(Manners) -> Front) {
-    let nginx = Nginx::start("2r/s", &format!("{limits} add_header Retry-After 1 always;"));
+    let nginx = nginx("2r/s", &format!("{limits} add_header Retry-After 1 always;"));
     run(async {
-        let outcomes = front(manners().build()).in_turn(&nginx.url(), 3).await;
+        let outcomes = front(manners().build()).in_turn(&url(&nginx), 3).await;
         assert_all_well(&outcomes);
-        let attempts = nginx.attempts(3 + repeated(&outcomes));
+        let attempts = attempts(&nginx, 3 + repeated(&outcomes));
         assert!(repeated(&outcomes) <= 2, "a second is always enough: {attempts:?}");
         for pair in attempts.windows(2).filter(|pair| pair[0].status != 200) {
             assert!(pair[1].from + 2 >= pair[0].to + 1000, "{attempts:?}");

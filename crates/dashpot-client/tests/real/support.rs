@@ -42,15 +42,6 @@ pub(crate) fn readers(packages: &[&str]) -> PathBuf {
     home
 }
 
-/// A program of the system's, also where only root looks for it.
-pub(crate) fn of_the_system(name: &str) -> String {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let directories = env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
-    let found = directories.map(|directory| directory.join(name)).find(|file| file.is_file());
-    let found = found.unwrap_or_else(|| panic!("{name} is not there; scripts/test installs it"));
-    found.into_os_string().into_string().expect("a path that is text")
-}
-
 /// Manners whose chance is the same each time.
 pub(crate) fn manners() -> MannersBuilder {
     Manners::builder().seed(1)
@@ -60,7 +51,7 @@ pub(crate) fn manners() -> MannersBuilder {
 #[derive(Clone)]
 pub(crate) enum Front {
     Reqwest(ClientWithMiddleware),
-    Tower(Polite<Client<HttpConnector, Replay<Full<Bytes>>>>),
+    Tower(Box<Polite<Client<HttpConnector, Replay<Full<Bytes>>>>>),
 }
 
 /// What came of a call.
@@ -80,7 +71,7 @@ impl Front {
     /// A layer around hyper's own client.
     pub(crate) fn tower(manners: Manners) -> Self {
         let client = Client::builder(TokioExecutor::new()).build_http();
-        Self::Tower(PoliteLayer::new(manners).layer(client))
+        Self::Tower(Box::new(PoliteLayer::new(manners).layer(client)))
     }
 
     /// Calls, and reads the answer.

@@ -1,9 +1,10 @@
 //! nginx, by `auth_request`.
 
+use dashpot_testkit::process::of_the_system;
+
 use crate::facts::{self, Denial, OnAllow, RULES, of_every_gateway};
 use crate::page::{block, blocks, changed};
 use crate::scene::Scene;
-use crate::tools::of_the_system;
 
 const PAGE: &str = include_str!("../../../../docs/gateways/nginx.md");
 

@@ -3,9 +3,11 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use dashpot_testkit::Nginx;
+
 use crate::backend::Backend;
 use crate::crowd::{Outcome, crowd};
-use crate::nginx::Nginx;
+use crate::nginx::nginx;
 use crate::proxy::Proxy;
 
 const PAGE: &str = include_str!("../../../../docs/from-nginx.md");
@@ -40,7 +42,7 @@ impl Pair {
         line("limit_req_status 429", "the usual");
         let server = format!("location / {{ {location}\nlimit_req_status 429; PASS }}");
         let (one, other) = (Backend::start(), Backend::start());
-        let nginx = Nginx::start(&one, &zones, &server);
+        let nginx = nginx(&one, &zones, &server);
         let dashpot = Proxy::by(&other, rules);
         Self { nginx: (nginx, one), dashpot: (dashpot, other) }
     }
@@ -48,7 +50,7 @@ impl Pair {
     fn crowd(&self, count: usize) -> [(&'static str, Outcome); 2] {
         let (nginx, dashpot) = (&self.nginx, &self.dashpot);
         thread::scope(|scope| {
-            let one = scope.spawn(|| crowd(nginx.0.address, &nginx.1, count));
+            let one = scope.spawn(|| crowd(nginx.0.address(), &nginx.1, count));
             let other = crowd(dashpot.0.address, &dashpot.1, count);
             [("nginx", one.join().unwrap()), ("dashpot", other)]
         })
@@ -155,11 +157,11 @@ fn the_example() {
     let (http, server) = text.split_once("server {\n").unwrap();
     let server = server.trim_end().strip_suffix('}').unwrap();
     let server = crate::page::changed(server, "proxy_pass http://127.0.0.1:3000;", "PASS");
-    let nginx = Nginx::start(&one, http, &server.replace("location /api/", "location /"));
+    let nginx = nginx(&one, http, &server.replace("location /api/", "location /"));
     let rules = example("toml").replace("/api/*", "/*");
     let dashpot = Proxy::by(&other, &rules);
     let outcomes = [
-        ("nginx", crowd(nginx.address, &one, 40)),
+        ("nginx", crowd(nginx.address(), &one, 40)),
         ("dashpot", crowd(dashpot.address, &other, 40)),
     ];
     for (who, outcome) in outcomes {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use crate::backend::{Backend, answer};
 use crate::caller::{Caller, PATIENCE, get};
-use crate::nginx::Nginx;
+use crate::nginx::nginx;
 use crate::proxy::Proxy;
 
 /// From where, which path, and what else is said.
@@ -25,9 +25,9 @@ fn statuses(to: SocketAddr, asks: &[Ask]) -> Vec<u16> {
 #[track_caller]
 fn assert_same(http: &str, server: &str, rules: &str, asks: &[Ask], expected: &[u16]) {
     let backend = Backend::start();
-    let nginx = Nginx::start(&backend, http, server);
+    let nginx = nginx(&backend, http, server);
     let proxy = Proxy::by(&backend, rules);
-    assert_eq!(statuses(nginx.address, asks), expected, "nginx");
+    assert_eq!(statuses(nginx.address(), asks), expected, "nginx");
     assert_eq!(statuses(proxy.address, asks), expected, "dashpot");
 }
 
@@ -148,9 +148,9 @@ fn so_many_at_once() {
     let http = "limit_conn_zone $binary_remote_addr zone=c:10m;\nlimit_conn_status 429;";
     let rules = "[[rule]]\nname = 'c'\nby = ['ip']\nlimits = ['10 concurrent']\n";
     let (one, other) = (keeping(), keeping());
-    let nginx = Nginx::start(&one.0, http, "location / { limit_conn c 10; PASS }");
+    let nginx = nginx(&one.0, http, "location / { limit_conn c 10; PASS }");
     let proxy = Proxy::by(&other.0, rules);
-    for (to, (backend, gate)) in [(nginx.address, &one), (proxy.address, &other)] {
+    for (to, (backend, gate)) in [(nginx.address(), &one), (proxy.address, &other)] {
         let mut callers: Vec<_> = (0..40).map(|_| Caller::to(to)).collect();
         for caller in &mut callers[..10] {
             caller.send(get("/"));
