@@ -42,10 +42,14 @@ impl Flight {
         Self { traffic, takes, answered_before, sent_at, hold, is_answered: false }
     }
 
-    /// There is an answer: takes in what it tells of quotas, and that it was let in.
-    pub(crate) fn let_in(&mut self, told: &Told, manners: &Manners, now: Timestamp) {
+    /// There is an answer: takes in what it tells of quotas, and that it was let in. Of what is not told in a good one
+    /// nothing will be told.
+    pub(crate) fn let_in(&mut self, told: &Told, is_good: bool, manners: &Manners, now: Timestamp) {
         self.is_answered = true;
         self.traffic.change(|state| {
+            if is_good {
+                state.learned.forget_untold(&told.allowances, self.sent_at);
+            }
             self.learn(state, told, manners, now);
             // Who was sent before the last denial says nothing new.
             if self.hold == state.hold.number {
@@ -76,7 +80,6 @@ impl Flight {
     fn learn(&self, state: &mut State, told: &Told, manners: &Manners, now: Timestamp) {
         let others = state.sent.since(self.answered_before).since(self.takes);
         let bounds = (manners.chance(), manners.longest());
-        state.learned.forget_untold(&told.allowances, self.sent_at);
         for allowance in &told.allowances {
             state.learned.learn(allowance, others, bounds, now);
         }

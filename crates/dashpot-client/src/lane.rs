@@ -123,7 +123,7 @@ impl Lane {
     }
 
     /// Goes at this pace, and not at that of all [others](crate::MannersBuilder::pace). It is looked at when the lane is
-    /// first used.
+    /// first used. Make it once, and not for each call: two are counted apart.
     #[must_use]
     pub fn pace(mut self, pace: &Pace) -> Self {
         self.pace = Some(pace.clone());

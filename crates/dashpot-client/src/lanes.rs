@@ -53,14 +53,16 @@ impl Lanes {
             return (traffic.clone(), None);
         }
         if known.lanes.len() >= self.most && now >= known.sweep_at {
-            known.lanes.retain(|_, traffic| {
-                Arc::strong_count(traffic) > 1 || !traffic.is_idle(store, now, REST)
-            });
+            known.lanes.retain(|_, traffic| !is_over(traffic, store, now));
             // To look through all of them is not for every newcomer.
             known.sweep_at = now.after(Duration::from_secs(1));
         }
         let pace = lane.take_pace().unwrap_or_else(|| usual.clone());
-        if known.lanes.len() < self.most {
+        // What was said to the crowd is not for those alone who come back to it: first it has to be over.
+        if known.crowd.as_ref().is_some_and(|crowd| is_over(crowd, store, now)) {
+            known.crowd = None;
+        }
+        if known.lanes.len() < self.most && known.crowd.is_none() {
             let traffic = Arc::new(Traffic::new(lane.name().clone(), lane.key(), pace));
             known.lanes.insert(lane.key().as_bytes().into(), traffic.clone());
             return (traffic, None);
@@ -76,6 +78,11 @@ impl Lanes {
         }
         (crowd, Some(pace))
     }
+}
+
+/// Whether it can be forgotten.
+fn is_over(traffic: &Arc<Traffic>, store: &MemoryStore, now: Timestamp) -> bool {
+    Arc::strong_count(traffic) == 1 && traffic.is_idle(store, now, REST)
 }
 
 impl fmt::Debug for Lanes {

@@ -10,6 +10,9 @@ use crate::told::{Allowance, Refill, Unit};
 /// More quotas than this nobody tells of.
 const MOST: usize = 16;
 
+/// A time of whole seconds below this may be much too long or too short.
+const ROUGH: Duration = Duration::from_secs(5);
+
 /// What a call takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Takes {
@@ -116,19 +119,15 @@ impl Learned {
         // What was known holds as far as the answer allows.
         let left = old.as_ref().map_or(least, |old| old.left_at(now).clamp(least, remaining));
         let limit = told.limit.or(old.as_ref().and_then(|old| old.limit));
-        let more = match (told.refill, limit, told.reset_after) {
+        let wait = told.reset_after.map(|wait| wait.min(longest));
+        let more = match (told.refill, limit, wait) {
             (Refill::Steadily, Some(limit), Some(wait)) => {
-                let missing = u128::from(limit.saturating_sub(remaining));
-                // Nothing is missing, or it is all but there: that says nothing about how fast it came.
-                let every = wait.as_nanos().div_ceil(missing.max(1));
-                match (u64::try_from(every).unwrap_or(u64::MAX), old) {
-                    (every, _) if missing > 0 && every > 0 => More::Every(every),
-                    (_, Some(Known { more: More::Every(every), .. })) => More::Every(every),
+                match (every(limit, remaining, wait), old.map(|old| old.more)) {
+                    (Some(every), _) | (None, Some(More::Every(every))) => More::Every(every),
                     _ => More::Unknown,
                 }
             }
             (_, _, Some(wait)) => {
-                let wait = wait.min(longest);
                 // All who use it were told the same moment.
                 More::At(now.after(wait).after(chance.late(wait)))
             }
@@ -150,8 +149,9 @@ impl Learned {
     ) -> Ready {
         let mut ready = Ready::Now;
         for known in &mut self.quotas {
-            known.renew(now);
-            ready = ready.later(known.ready(takes, now));
+            let needs = known.needs(takes);
+            known.renew(needs, now);
+            ready = ready.later(known.ready(needs, now));
         }
         if ready != Ready::Now {
             return ready;
@@ -168,8 +168,8 @@ impl Learned {
         }
     }
 
-    /// Forgets those of which nobody knows when there is more, and which an answer did not tell of that should have: its
-    /// call was sent since it is not known.
+    /// Forgets those of which nobody knows when there is more, and of which an answer did not tell that could have: its
+    /// call was sent since then.
     pub(crate) fn forget_untold(&mut self, told: &[Allowance], sent_at: Timestamp) {
         self.quotas.retain(|known| {
             let is_told = told.iter().any(|told| told.name == known.name);
@@ -177,9 +177,13 @@ impl Learned {
         });
     }
 
-    /// Forgets those of which nobody knows when there is more, since nothing is on its way that could tell.
-    pub(crate) fn forget_unknown(&mut self) {
-        self.quotas.retain(|known| known.more != More::Unknown);
+    /// No answer is to come that could tell when there is more: if there is not enough for a call, it goes to see.
+    pub(crate) fn nothing_is_on_its_way(&mut self, takes: Takes) {
+        for known in &mut self.quotas {
+            if known.more == More::Unknown && known.left < known.needs(takes) {
+                known.more = More::Unseen;
+            }
+        }
     }
 
     /// Whether there is nothing that still counts.
@@ -193,12 +197,18 @@ impl Learned {
 }
 
 impl Known {
+    /// How much of it has to be there for a call. What is more than there ever is waits until all is there.
+    fn needs(&self, takes: Takes) -> u64 {
+        let needs = takes.needs(self.unit);
+        self.limit.map_or(needs, |limit| needs.min(limit.max(1)))
+    }
+
     /// Begins anew, if its time is over.
-    fn renew(&mut self, now: Timestamp) {
+    fn renew(&mut self, needs: u64, now: Timestamp) {
         if matches!(self.more, More::At(reset) if reset <= now) {
             self.at = now;
             // "More" may be one, or all there is. What was left is there in any case.
-            self.more = if self.left == 0 { More::Unseen } else { More::Unknown };
+            self.more = if self.left < needs { More::Unseen } else { More::Unknown };
         }
     }
 
@@ -206,7 +216,8 @@ impl Known {
     fn left_at(&self, now: Timestamp) -> u64 {
         let More::Every(every) = self.more else { return self.left };
         let back = now.since(self.at).as_nanos() / u128::from(every.max(1));
-        let full = self.limit.unwrap_or(u64::MAX).max(self.left);
+        // At least one: who waits for that would wait for ever.
+        let full = self.limit.unwrap_or(u64::MAX).max(self.left).max(1);
         self.left.saturating_add(u64::try_from(back).unwrap_or(u64::MAX)).min(full)
     }
 
@@ -220,15 +231,15 @@ impl Known {
                 self.at = if is_full { now } else { self.at.after(back) };
                 self.left = left.saturating_sub(units);
             }
-            More::Unseen => self.more = More::Unknown,
+            More::Unseen => {
+                self.more = More::Unknown;
+                self.left = 0;
+            }
             More::At(_) | More::Unknown => self.left = self.left.saturating_sub(units),
         }
     }
 
-    fn ready(&self, takes: Takes, now: Timestamp) -> Ready {
-        let needs = takes.needs(self.unit);
-        // What is more than there ever is waits until all is there.
-        let needs = self.limit.map_or(needs, |limit| needs.min(limit.max(1)));
+    fn ready(&self, needs: u64, now: Timestamp) -> Ready {
         if self.more == More::Unseen || self.left_at(now) >= needs {
             return Ready::Now;
         }
@@ -258,6 +269,17 @@ impl Known {
         };
         Some(gap.min(thrift.at_most))
     }
+}
+
+/// How long one unit takes to come back, if that can be told: all that is missing takes so long.
+fn every(limit: u64, remaining: u64, wait: Duration) -> Option<u64> {
+    let missing = u128::from(limit.saturating_sub(remaining));
+    // Many tell whole seconds: of a short time that says nothing.
+    let is_rough = wait < ROUGH && wait.subsec_nanos() == 0 && remaining > 0;
+    if missing == 0 || wait.is_zero() || is_rough {
+        return None;
+    }
+    Some(u64::try_from(wait.as_nanos().div_ceil(missing)).unwrap_or(u64::MAX))
 }
 
 impl Ready {

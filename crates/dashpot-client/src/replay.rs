@@ -20,7 +20,7 @@ pub struct Replay<B: Body> {
     shared: Arc<Mutex<Shared<B>>>,
     /// Which attempt it belongs to: that of an earlier one is over.
     attempt: u32,
-    /// How many of the frames that are kept it has given.
+    /// How many frames it has given.
     given: usize,
     hint: SizeHint,
 }
@@ -157,7 +157,7 @@ impl<B: Body<Error: Into<BoxError>>> Body for Replay<B> {
             return Poll::Ready(Some(Ok(kept.frame())));
         }
         // Only who was given all before may have what comes next: half a body is worse than none.
-        if self.given != shared.taken {
+        if self.given != shared.taken || shared.is_broken {
             return Poll::Ready(Some(Err(ReplayError::Gone)));
         }
         let Some(source) = &mut shared.source else { return Poll::Ready(None) };

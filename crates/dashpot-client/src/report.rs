@@ -101,7 +101,7 @@ impl fmt::Display for GaveUp {
 /// use dashpot_client::Report;
 ///
 /// if let Some(report) = response.extensions().get::<Report>() {
-///     println!("{report}");                  // sent 2 times; waited 12.3s: retry-after 12.1s, pace 0.2s
+///     println!("{report}");                  // sent 2 times; waited 12.3s: retry-after 12.1s, pace 200.0ms
 /// }
 /// # }
 /// ```
@@ -139,7 +139,7 @@ impl Report {
         self.waits().find(|(known, _)| *known == why).map_or(Duration::ZERO, |(_, time)| time)
     }
 
-    /// The last answer's status, if there was one: also of a call that was then to be made again, and was not.
+    /// The last attempt's status, if it was answered: also of a call that was then to be made again, and was not.
     #[must_use]
     pub const fn last_status(&self) -> Option<StatusCode> {
         self.last_status

@@ -184,12 +184,13 @@ impl Manners {
                 "the server turned a call away"
             );
         } else {
-            flight.let_in(&told, self, now);
+            flight.let_in(&told, worth == Worth::Nothing, self, now);
         }
         match worth {
             Worth::Nothing => return Err(None),
             Worth::NoPoint => return Err(Some(GaveUp::Told)),
-            Worth::Again if is_turned_away => {}
+            Worth::Again if not_before > now => {}
+            // It failed; or it was turned away long after others who were sent with it, and nobody waits any more.
             Worth::Again => {
                 at = now.after(self.chance().backoff(attempts));
                 not_before = at;

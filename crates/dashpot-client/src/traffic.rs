@@ -90,10 +90,8 @@ pub(crate) enum Step {
     Go { answered: Takes, hold: u64 },
     /// It has waited for too long.
     Late,
-    /// Not before, for who is first.
+    /// Not before.
     Wait(Timestamp, Why),
-    /// Not before, and then not before those ahead.
-    Behind(Timestamp, Why),
     /// Later, when something changes.
     Until(Why),
 }
@@ -198,6 +196,7 @@ impl Traffic {
         let result = match blocked {
             Err(never) => Err(never),
             Ok(None) => Ok(state.go(caller, now)),
+            Ok(Some(Step::Late)) => Ok(Step::Late),
             Ok(Some(_)) if is_new && state.line.len() >= caller.pace.queue => Err(NotSent::Full),
             Ok(Some(step)) => {
                 state.line.insert(ticket, Some(waker.clone()));
@@ -249,12 +248,10 @@ impl State {
         (now, thrift): (Timestamp, Thrift),
     ) -> Option<Step> {
         self.last_used = now;
-        let is_first = self.line.first_key_value().is_none_or(|(first, _)| *first >= ticket);
         if self.hold.until > now {
-            let (until, why) = (self.hold.until, self.hold.why.unwrap_or(Why::Backoff));
-            return Some(if is_first { Step::Wait(until, why) } else { Step::Behind(until, why) });
+            return Some(Step::Wait(self.hold.until, self.hold.why.unwrap_or(Why::Backoff)));
         }
-        if !is_first {
+        if self.line.first_key_value().is_some_and(|(first, _)| *first < ticket) {
             return Some(Step::Until(Why::Line));
         }
         if self.hold.at_once.is_some_and(|most| self.hold.unanswered >= most) {
@@ -264,14 +261,14 @@ impl State {
             return Some(Step::Until(Why::Concurrent));
         }
         if self.sent == self.answered {
-            self.learned.forget_unknown();
+            self.learned.nothing_is_on_its_way(caller.takes);
         }
         match self.learned.ready(caller.takes, now, self.last_sent, thrift) {
             Ready::Now => None,
             Ready::At(at) => Some(Step::Wait(at, Why::Quota)),
+            Ready::Rather(at) if at < caller.deadline => Some(Step::Wait(at, Why::Thrift)),
             // Nobody is too late for thrift.
-            Ready::Rather(_) if now >= caller.deadline => None,
-            Ready::Rather(at) => Some(Step::Wait(at.min(caller.deadline), Why::Thrift)),
+            Ready::Rather(_) => None,
             Ready::WhenAnswered => Some(Step::Until(Why::Quota)),
         }
     }

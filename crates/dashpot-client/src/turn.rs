@@ -73,10 +73,11 @@ impl Manners {
                     return Poll::Ready(Ok(Flight::new(traffic.clone(), takes, before, now)));
                 }
                 Step::Late => {
+                    place.ticket = None;
                     watch.next(None, now);
                     return Poll::Ready(Err(NotSent::TooLate { retry_after: None }));
                 }
-                Step::Wait(at, why) | Step::Behind(at, why) => (why, Some(at), at),
+                Step::Wait(at, why) => (why, Some(at), at),
                 Step::Until(why) => (why, None, too_late),
             };
             place.ticket = caller.ticket;

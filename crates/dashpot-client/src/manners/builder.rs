@@ -100,8 +100,10 @@ impl MannersBuilder {
         self
     }
 
-    /// What becomes of calls that failed without an answer. If left out, what could not connect was
-    /// [not sent](Mishap::Unsent), as far as errors tell, and all else is [unknown](Mishap::Unknown).
+    /// What becomes of calls that failed without an answer. If left out, under the layer it was
+    /// [not sent](Mishap::Unsent) if the connection was refused, and else [unknown](Mishap::Unknown); with reqwest it is unknown, or
+    /// [lasting](Mishap::Lasting) if it could not be built, was redirected without end, or another middleware failed. A service
+    /// within that follows redirects should have one that says unknown: who refused may not be who was asked first.
     pub fn judge_errors(
         mut self,
         judge: impl Fn(&(dyn Error + 'static)) -> Mishap + Send + Sync + 'static,
@@ -125,7 +127,8 @@ impl MannersBuilder {
         self
     }
 
-    /// The longest `Retry-After` that is believed: a day, if left out. After that, one call goes to see.
+    /// The longest wait that is believed, of `Retry-After` or until a reset: a day, if left out. After that, one call goes to
+    /// see.
     pub fn longest_hold(mut self, longest: Duration) -> Self {
         self.settings.longest = longest;
         self

@@ -117,3 +117,19 @@ fn nobody_goes_between_a_denial_and_its_hold() {
     let times = scene.times();
     assert!(times.len() == 4 && times[2] - times[1] >= secs(60), "{times:?}");
 }
+
+/// One who was turned away long after those sent with it, without being told for how long, came again at once.
+#[test]
+fn who_is_turned_away_late_waits_as_well() {
+    for seed in 0..20 {
+        let mut scene = Scene::new(
+            |arrival| answer(if arrival.number < 2 { 429 } else { 200 }, &[]),
+            |builder| builder.seed(seed).backoff(secs(8), secs(8)),
+        )
+        .work(|arrival| if arrival.number == 0 { secs(50) } else { secs(0) });
+        scene.calls(2);
+        scene.world.run();
+        assert_eq!(scene.paths()[3], "0");
+        assert!(scene.times()[3] > secs(50), "{:?}", scene.times());
+    }
+}

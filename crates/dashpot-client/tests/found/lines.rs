@@ -4,7 +4,7 @@ use dashpot::{Algorithm, Policy};
 use dashpot_client::{NotSent, Pace};
 use tower_service::Service;
 
-use crate::common::{World, answer, get, secs};
+use crate::common::{World, answer, get, millis, secs};
 use crate::promises::{HERE, Scene};
 
 /// Those who share a lane because there are too many went as fast as they liked.
@@ -89,4 +89,36 @@ fn an_answer_does_not_show_what_its_lane_is_told_apart_by() {
     let response = scene.world.wait_for(call).unwrap();
     let shown = format!("{response:?}");
     assert!(shown.contains("http://example.com") && !shown.contains("hunter2"), "{shown}");
+}
+
+/// One who came back too late to be made again kept its place, and nobody ever passed it.
+#[test]
+fn who_comes_back_too_late_leaves_the_line() {
+    let mut scene = Scene::new(
+        |arrival| answer(if arrival.number == 0 { 503 } else { 200 }, &[]),
+        |builder| builder.patience(secs(1)),
+    );
+    let first = scene.call(get(HERE));
+    scene.world.settle();
+    scene.world.clock.advance(secs(60));
+    scene.world.settle();
+    assert_eq!(scene.of(first).not_sent, Some(NotSent::TooLate { retry_after: None }));
+    assert_eq!(scene.ask(get(HERE)).status, Some(200));
+}
+
+/// Who shared a lane forgot what it was told as soon as it had one of its own.
+#[test]
+fn who_gets_a_lane_of_its_own_has_not_been_told_to_wait_meanwhile() {
+    let mut scene = Scene::new(
+        |arrival| match arrival.uri.host() {
+            Some("two") if arrival.number == 1 => answer(429, &[("retry-after", "100")]),
+            _ => answer(200, &[]),
+        },
+        |builder| builder.most_lanes(1).patience(secs(300)),
+    );
+    scene.call(get("http://one/"));
+    scene.call_at(millis(59_500), get("http://two/"));
+    scene.call_at(millis(60_500), get("http://two/"));
+    scene.world.run();
+    assert!(scene.times()[2] >= millis(159_500), "{:?}", scene.times());
 }

@@ -1,6 +1,7 @@
 //! What was learned of quotas, and was wrong.
 
 use dashpot::Percent;
+use dashpot_client::Tokens;
 
 use crate::common::{answer, get, millis, secs};
 use crate::promises::{HERE, Scene};
@@ -107,4 +108,134 @@ fn no_quota_is_waited_for_longer_than_a_hold() {
     let later = scene.call_at(day * 2, get(HERE));
     scene.world.run();
     assert_eq!((scene.of(soon).status, scene.of(later).status), (None, Some(200)));
+}
+
+/// Who needed more than was left of what comes at once was forgotten, with all behind it.
+#[test]
+fn who_needs_more_than_is_left_goes_after_the_reset() {
+    let mut scene = Scene::new(
+        |_| {
+            let policy = "\"t\";q=1000;w=60;qu=\"tokens\"";
+            answer(200, &[("ratelimit", "\"t\";r=50;t=10"), ("ratelimit-policy", policy)])
+        },
+        |builder| builder,
+    );
+    scene.ask(get(HERE));
+    let mut large = get(HERE);
+    large.extensions_mut().insert(Tokens(100));
+    let outcome = scene.ask(large);
+    assert_eq!(outcome.status, Some(200));
+    assert!(outcome.over >= secs(10) && outcome.over <= secs(11), "{outcome:?}");
+}
+
+/// Who waited for thrift until its patience was over was too late by a hair.
+#[test]
+fn nobody_is_too_late_for_thrift() {
+    let mut scene = Scene::new(
+        |_| {
+            answer(
+                200,
+                &[("ratelimit", "\"a\";r=5;t=60"), ("ratelimit-policy", "\"a\";q=100;w=60")],
+            )
+        },
+        |builder| builder.patience(millis(100)),
+    );
+    scene.ask(get(HERE));
+    let second = scene.call(get(HERE));
+    scene.world.settle();
+    // A machine is never exactly in time.
+    scene.world.clock.advance(millis(101));
+    scene.world.run();
+    assert_eq!(scene.of(second).status, Some(200));
+}
+
+/// One who waits for a unit of nothing asked again and again, without end.
+#[test]
+fn a_limit_of_nothing_is_waited_for_in_peace() {
+    let mut scene = Scene::new(
+        |arrival| {
+            let (limit, left, reset) =
+                if arrival.number == 0 { ("60", "0", "60s") } else { ("0", "0", "0s") };
+            answer(200, &steady(limit, left, reset))
+        },
+        |builder| builder,
+    );
+    for _ in 0..4 {
+        let outcome = scene.ask(get(HERE));
+        assert_eq!(outcome.status, Some(200), "{outcome:?}");
+    }
+}
+
+/// Headers of what fills up steadily.
+fn steady<'v>(limit: &'v str, left: &'v str, reset: &'v str) -> [(&'static str, &'v str); 3] {
+    [
+        ("x-ratelimit-limit-requests", limit),
+        ("x-ratelimit-remaining-requests", left),
+        ("x-ratelimit-reset-requests", reset),
+    ]
+}
+
+/// A second, said of six milliseconds, was taken for a rate.
+#[test]
+fn whole_seconds_are_no_rate() {
+    let mut scene = Scene::new(
+        |arrival| {
+            // Then all that it took is back.
+            let left = if arrival.number == 0 { "99990" } else { "99999" };
+            let (limit, reset) = ("x-ratelimit-limit-tokens", "x-ratelimit-reset-tokens");
+            answer(200, &[(limit, "100000"), ("x-ratelimit-remaining-tokens", left), (reset, "1s")])
+        },
+        |builder| builder,
+    )
+    .work(|_| secs(15));
+    scene.ask(get(HERE));
+    let calls = [(); 2].map(|()| {
+        let mut large = get(HERE);
+        large.extensions_mut().insert(Tokens(60_000));
+        scene.call(large)
+    });
+    scene.world.run();
+    let statuses = calls.map(|call| scene.of(call).status);
+    assert_eq!(statuses, [Some(200); 2]);
+    // The second, when the answer to the first told that there is enough.
+    assert_eq!(scene.times()[1..], [15, 30].map(secs));
+}
+
+/// A unit in a year, said by mistake, was believed.
+#[test]
+fn a_steady_quota_is_not_waited_for_longer_than_a_hold_either() {
+    let mut scene =
+        Scene::new(|_| answer(200, &steady("1", "0", "1800000000000000")), |builder| builder);
+    scene.ask(get(HERE));
+    let later = scene.call_at(secs(2 * 86_400), get(HERE));
+    scene.world.run();
+    assert_eq!(scene.of(later).status, Some(200));
+}
+
+/// When the one that went to see came back with nothing, all went.
+#[test]
+fn after_a_look_that_failed_another_one_looks() {
+    let mut scene = Scene::new(
+        |arrival| match arrival.number {
+            0 => answer(
+                200,
+                &[("ratelimit", "\"a\";r=0;t=10"), ("ratelimit-policy", "\"a\";q=9;w=10")],
+            ),
+            1 => Err("the cable is cut".into()),
+            2 => answer(502, &[]),
+            _ => answer(
+                200,
+                &[("ratelimit", "\"a\";r=8;t=10"), ("ratelimit-policy", "\"a\";q=9;w=10")],
+            ),
+        },
+        |builder| builder.attempts(1),
+    )
+    .way(millis(100));
+    scene.ask(get(HERE));
+    scene.calls(6);
+    scene.world.run();
+    let times = scene.times();
+    let looks = &times[1..5];
+    assert!(looks.windows(2).all(|two| two[1] - two[0] >= millis(200)), "{times:?}");
+    assert_eq!(times[4], times[6], "{times:?}");
 }
