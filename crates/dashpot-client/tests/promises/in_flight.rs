@@ -85,7 +85,7 @@ impl Service<Request<Replay<Full<Bytes>>>> for Far {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(super::cases(64))]
 
     #[test]
     fn answers_that_overtake_each_other_do_not_make_more_of_a_quota_than_there_is(

@@ -33,6 +33,7 @@ use dashpot::{Clock, Timestamp};
 use dashpot_client::{BoxError, Manners, MannersBuilder, NotSent, Polite, Report};
 use http::{Request, Response};
 use http_body_util::Full;
+use proptest::prelude::ProptestConfig;
 use tower::ServiceExt;
 
 use crate::common::{Arrival, Server, World, get};
@@ -166,6 +167,12 @@ impl Scene {
         let arrivals = self.server.arrivals();
         arrivals.iter().map(|arrival| arrival.uri.path()[1..].to_owned()).collect()
     }
+}
+
+/// So many cases of a property, or many more if it is to be looked at for longer.
+pub(crate) fn cases(usual: u32) -> ProptestConfig {
+    let times = if std::env::var_os("DASHPOT_FULL").is_some() { 50 } else { 1 };
+    ProptestConfig::with_cases(usual * times)
 }
 
 /// Whatever comes, all is well.

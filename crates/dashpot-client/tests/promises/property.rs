@@ -201,7 +201,7 @@ fn check(plans: &[Plan], settings: &Settings, story: &Story) -> Result<(), TestC
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(super::cases(128))]
 
     #[test]
     fn whatever_servers_say_nobody_goes_too_soon_too_late_or_too_often(

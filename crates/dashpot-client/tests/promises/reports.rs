@@ -23,7 +23,7 @@ fn adds_up(outcome: &Outcome, made: Duration, way: Duration) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(super::cases(128))]
 
     #[test]
     fn waits_and_ways_are_all_the_time_there_is(

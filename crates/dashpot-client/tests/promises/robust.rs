@@ -121,7 +121,7 @@ fn map(headers: &[(&'static str, HeaderValue)]) -> HeaderMap {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(super::cases(256))]
 
     #[test]
     fn whatever_headers_say_it_can_be_read(headers in vec(header(), 0..12), now in any::<u64>()) {
