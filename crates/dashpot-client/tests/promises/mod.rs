@@ -22,6 +22,7 @@ mod safety;
 mod settings;
 mod shared;
 mod tokens;
+mod traced;
 mod wild;
 
 use std::collections::BTreeMap;
