@@ -239,3 +239,16 @@ fn after_a_look_that_failed_another_one_looks() {
     assert!(looks.windows(2).all(|two| two[1] - two[0] >= millis(200)), "{times:?}");
     assert_eq!(times[4], times[6], "{times:?}");
 }
+
+/// Between two calls, the part of a unit that had come back was lost.
+#[test]
+fn parts_of_units_are_kept() {
+    let mut scene = Scene::new(|_| answer(200, &steady("10", "0", "10s")), |builder| builder)
+        .work(|arrival| if arrival.number == 0 { secs(0) } else { secs(1000) });
+    scene.ask(get(HERE));
+    scene.call_at(millis(1500), get(HERE));
+    scene.call_at(millis(1500), get(HERE));
+    scene.call_at(millis(1500), get(HERE));
+    scene.world.run_until(secs(100));
+    assert_eq!(scene.times()[1..], [1500, 2000, 3000].map(millis));
+}

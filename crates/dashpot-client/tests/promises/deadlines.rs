@@ -202,3 +202,24 @@ fn how_long_one_attempt_takes_is_not_bounded() {
     let outcome = scene.ask(get(HERE));
     assert_eq!((outcome.status, outcome.over), (Some(200), secs(2000)));
 }
+
+#[test]
+fn those_behind_are_told_at_once_even_if_the_first_has_time() {
+    let mut scene = Scene::new(
+        |_| answer(429, &[("retry-after", "600")]),
+        |builder| builder.pace(Pace::every(secs(5)).unwrap()).attempts(1),
+    )
+    .way(secs(1));
+    scene.call(get(HERE));
+    let with_patience = |patience| {
+        let mut request = get(HERE);
+        request.extensions_mut().insert(Patience(patience));
+        request
+    };
+    let first = scene.call(with_patience(secs(10_000)));
+    let behind = scene.call(with_patience(secs(100)));
+    scene.world.run_until(secs(3));
+    assert!(!scene.world.is_over(first));
+    assert_eq!(scene.of(behind).over, secs(2));
+    assert!(least(scene.of(behind).not_sent).is_some_and(|time| time >= secs(600)));
+}

@@ -8,6 +8,7 @@ mod caution;
 mod corners;
 mod deadlines;
 mod dropped;
+mod forgotten;
 mod in_flight;
 mod lanes;
 mod learning;
