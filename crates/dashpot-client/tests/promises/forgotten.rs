@@ -57,7 +57,8 @@ fn room_is_made_again_and_again() {
         scene.call_at(at, get(&format!("http://denied{round}/denied")));
         let other = scene.call_at(at + secs(1), get(&format!("http://other{round}/")));
         scene.world.run_until(at + secs(200));
-        assert_eq!(scene.of(other).over, at + secs(1), "round {round}");
+        let other = scene.of(other);
+        assert_eq!((other.status, other.over), (Some(200), at + secs(1)), "round {round}");
         assert_eq!(scene.manners.lanes(), 2);
     }
 }
