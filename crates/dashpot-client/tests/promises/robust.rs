@@ -8,39 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::{Answer, HERE, Scene};
-use crate::common::{Arrival, answer, get, secs};
-
-const NAMES: &[&str] = &[
-    "retry-after",
-    "retry-after-ms",
-    "x-ms-retry-after-ms",
-    "ratelimit",
-    "ratelimit-policy",
-    "ratelimit-limit",
-    "ratelimit-remaining",
-    "ratelimit-reset",
-    "x-ratelimit-limit",
-    "x-ratelimit-remaining",
-    "x-ratelimit-reset",
-    "x-rate-limit-limit",
-    "x-rate-limit-remaining",
-    "x-rate-limit-reset",
-    "x-ratelimit-limit-requests",
-    "x-ratelimit-remaining-requests",
-    "x-ratelimit-reset-requests",
-    "x-ratelimit-limit-tokens",
-    "x-ratelimit-remaining-tokens",
-    "x-ratelimit-reset-tokens",
-    "anthropic-ratelimit-requests-limit",
-    "anthropic-ratelimit-requests-remaining",
-    "anthropic-ratelimit-requests-reset",
-    "anthropic-ratelimit-input-tokens-limit",
-    "anthropic-ratelimit-input-tokens-remaining",
-    "anthropic-ratelimit-input-tokens-reset",
-    "x-should-retry",
-    "stripe-should-retry",
-    "date",
-];
+use crate::common::{Arrival, HEADERS, answer, get, secs};
 
 const VALUES: &[&str] = &[
     "0",
@@ -108,7 +76,7 @@ fn header() -> impl Strategy<Value = (&'static str, HeaderValue)> {
     let number = any::<u64>().prop_map(HeaderValue::from);
     let small = (0..100_u64).prop_map(HeaderValue::from);
     let value = prop_oneof![3 => absurd, 1 => bytes, 1 => number, 2 => small];
-    (proptest::sample::select(NAMES), value)
+    (proptest::sample::select(HEADERS), value)
 }
 
 fn map(headers: &[(&'static str, HeaderValue)]) -> HeaderMap {

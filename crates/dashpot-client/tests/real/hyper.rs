@@ -13,11 +13,10 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use tokio::net::TcpListener;
 use tower::ServiceExt;
 use tower_layer::Layer;
 
-use super::server::{Server, endless, quick, status, text};
+use super::server::{Server, endless, hangs_up, quick, status, text};
 use super::support::run;
 
 type Body = Full<Bytes>;
@@ -52,14 +51,7 @@ fn who_refuses_to_connect_has_seen_nothing() {
 #[test]
 fn a_connection_that_is_closed_without_an_answer_is_no_reason_to_post_twice() {
     run(async {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/", listener.local_addr().unwrap());
-        tokio::spawn(async move {
-            while let Ok((connection, _)) = listener.accept().await {
-                connection.readable().await.unwrap();
-                let _ = connection.try_read(&mut [0; 4096]);
-            }
-        });
+        let url = hangs_up().await;
         let polite = polite(quick().attempts(2).build());
         let expected = [(get(&url), 2, GaveUp::Attempts), (post(&url, ""), 1, GaveUp::Unsafe)];
         for (request, attempts, why) in expected {

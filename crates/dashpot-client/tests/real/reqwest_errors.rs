@@ -13,7 +13,7 @@ use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware,
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-use super::server::{Server, endless, plain, polite, quick, redirect, status, text};
+use super::server::{Server, endless, hangs_up, plain, polite, quick, redirect, status, text};
 use super::support::run;
 
 /// Why it was not sent: of the error of a middleware.
@@ -158,14 +158,7 @@ fn a_timeout_while_the_answer_is_read_is_an_error_of_the_body_and_frees_the_lane
 #[test]
 fn a_connection_that_is_closed_without_an_answer_is_no_reason_to_post_twice() {
     run(async {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/", listener.local_addr().unwrap());
-        tokio::spawn(async move {
-            while let Ok((connection, _)) = listener.accept().await {
-                connection.readable().await.unwrap();
-                let _ = connection.try_read(&mut [0; 4096]);
-            }
-        });
+        let url = hangs_up().await;
         let client = polite(quick().attempts(2).build());
         let (error, report) = failed(&client, plain().get(&url).build().unwrap()).await;
         assert!(error.is_request() && !error.is_connect() && !error.is_timeout(), "{error:?}");

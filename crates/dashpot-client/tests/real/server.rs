@@ -155,3 +155,16 @@ pub(crate) fn quick() -> MannersBuilder {
     let short = std::time::Duration::from_millis(10);
     Manners::builder().seed(1).backoff(short, 2 * short)
 }
+
+/// Where somebody reads what is asked, and hangs up.
+pub(crate) async fn hangs_up() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((connection, _)) = listener.accept().await {
+            connection.readable().await.unwrap();
+            let _ = connection.try_read(&mut [0; 4096]);
+        }
+    });
+    url
+}

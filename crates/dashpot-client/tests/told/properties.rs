@@ -10,30 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::{NOW, read};
-
-/// All headers that are looked at.
-const NAMES: [&str; 20] = [
-    "retry-after",
-    "retry-after-ms",
-    "x-ms-retry-after-ms",
-    "date",
-    "ratelimit",
-    "ratelimit-policy",
-    "ratelimit-limit",
-    "ratelimit-remaining",
-    "ratelimit-reset",
-    "x-ratelimit-limit",
-    "x-ratelimit-remaining",
-    "x-ratelimit-reset",
-    "x-rate-limit-reset",
-    "x-ratelimit-limit-requests",
-    "x-ratelimit-remaining-requests",
-    "x-ratelimit-reset-tokens",
-    "anthropic-ratelimit-requests-remaining",
-    "anthropic-ratelimit-tokens-reset",
-    "x-should-retry",
-    "stripe-should-retry",
-];
+use crate::common::HEADERS;
 
 /// Parts that values are made of: put together at random they are nearly right.
 const PARTS: [&str; 40] = [
@@ -88,7 +65,7 @@ fn value() -> impl Strategy<Value = HeaderValue> {
 }
 
 fn answers() -> impl Strategy<Value = HeaderMap> {
-    let fields = vec((select(&NAMES[..]), value()), 0..12);
+    let fields = vec((select(HEADERS), value()), 0..12);
     fields.prop_map(|fields| {
         let named = |(name, value)| (HeaderName::from_static(name), value);
         let mut headers = HeaderMap::new();
