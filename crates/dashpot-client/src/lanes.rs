@@ -58,7 +58,7 @@ impl Lanes {
             known.sweep_at = now.after(Duration::from_secs(1));
         }
         let pace = lane.take_pace().unwrap_or_else(|| usual.clone());
-        // What was said to the crowd is not for those alone who come back to it: first it has to be over.
+        // Who was in the crowd is to have a lane of its own only when nothing that was said to the crowd still counts.
         if known.crowd.as_ref().is_some_and(|crowd| is_over(crowd, store, now)) {
             known.crowd = None;
         }

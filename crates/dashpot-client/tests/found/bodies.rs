@@ -88,3 +88,39 @@ fn the_second_attempt_has_all_of_the_body_or_none() {
     assert_eq!(response.status(), 200);
     assert_eq!(seen.lock().unwrap().second, [1, 2, 3, 4, 5, 6, 7, 8]);
 }
+
+/// Breaks at once.
+struct Broken;
+
+impl Body for Broken {
+    type Data = Bytes;
+    type Error = &'static str;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+        Poll::Ready(Some(Err("the disk is gone")))
+    }
+}
+
+/// Polled once more after it broke, a body ended as if it were whole.
+#[test]
+fn a_body_that_broke_does_not_end_well() {
+    let mut world = World::new();
+    let server = service_fn(|request: Request<Replay<Broken>>| async move {
+        let mut body = request.into_body();
+        let broken = body.frame().await.unwrap().unwrap_err();
+        assert_eq!(broken.to_string(), "the disk is gone");
+        for _ in 0..2 {
+            assert!(!body.is_end_stream());
+            let after = body.frame().await.expect("it is not over").unwrap_err();
+            assert!(matches!(after, ReplayError::Gone), "{after:?}");
+        }
+        answer(200, &[])
+    });
+    let manners = Manners::builder().clock(world.clock.clone()).build();
+    let request = Request::put("http://example.com/").body(Broken).unwrap();
+    let response = world.wait_for(Polite::new(server, manners).oneshot(request)).unwrap();
+    assert_eq!(response.status(), 200);
+}
