@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dashpot::{Clock, Limiter, MemoryStore, Policy, Timestamp};
 use dashpot_client::{Manners, Polite, Told};
-use dashpot_testkit::plot::{BLUE, Line, Panel, Plot, RED};
+use dashpot_testkit::plot::{BLUE, Line, Panel, Plot, RED, is_drawn_in};
 use tower::ServiceExt;
 
 use crate::common::{Server, World, answer, get, millis, secs};
@@ -68,7 +68,7 @@ impl Outcome {
     fn line(&self, name: &'static str, color: &'static str) -> Line {
         let point = |(slot, many): (usize, &usize)| (slot as f64 / 10.0, *many as f64);
         let points = self.arrivals().iter().enumerate().map(point).collect();
-        Line { name, color, points, steps: true }
+        Line { name: name.into(), color, points, steps: true }
     }
 }
 
@@ -146,15 +146,15 @@ fn those_who_were_turned_away_together_do_not_come_back_together() {
     let early = polite.server.times(polite.start).into_iter();
     assert_eq!(early.filter(|time| *time < secs(10)).count(), 1000);
 
-    let panel = |label, line| Panel {
-        label,
-        marks: &[0.0, 250.0, 500.0, 750.0, 1000.0],
-        bands: Vec::new(),
+    let panel = |label: &'static str, line| Panel {
+        label: label.into(),
+        marks: vec![0.0, 250.0, 500.0, 750.0, 1000.0],
         lines: vec![line],
+        ..Panel::default()
     };
     let per_slot = "calls in 0.1 s";
     let plot = Plot {
-        title: "1000 clients are told to come back in 10 seconds",
+        title: "1000 clients are told to come back in 10 seconds".into(),
         seconds: 30.0,
         every: 5.0,
         incident: Some((0.0, 10.0, "nobody is served")),
@@ -162,8 +162,9 @@ fn those_who_were_turned_away_together_do_not_come_back_together() {
             panel(per_slot, obedient.line("who do just that", RED)),
             panel(per_slot, polite.line("dashpot-client", BLUE)),
         ],
+        ..Plot::default()
     };
-    plot.is_drawn_in("client/herd.svg");
+    is_drawn_in(&plot.draw(), "client/herd.svg");
     let page = include_str!("../../../docs/client.md");
     for row in [row("who do just that", &obedient), row("`dashpot-client`", &polite)] {
         assert!(page.contains(&row), "the page is to say: {row}");

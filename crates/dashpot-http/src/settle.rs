@@ -77,10 +77,7 @@ impl<St: Store + 'static> Charges<St> {
     pub(crate) fn settle<B>(mut self, response: &Response<B>, held: &mut Vec<Box<dyn Held>>) {
         for Charge { reservation, settle: how, local } in std::mem::take(&mut self.pending) {
             let used = match how {
-                Settle::ChargeOn(statuses) => {
-                    let counts = statuses.contains(&response.status().as_u16());
-                    if counts { None } else { Some(Cost::PEEK) }
-                }
+                Settle::ChargeOn(_) => how.by_status(response.status().as_u16()),
                 Settle::Header(name) => used(response, &name).map(Cost::new),
                 Settle::Bytes => {
                     let (shared, sent) = (self.shared.clone(), AtomicU64::new(0));

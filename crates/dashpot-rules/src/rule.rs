@@ -57,6 +57,17 @@ pub enum Settle {
     Release,
 }
 
+impl Settle {
+    /// What was used by a request that was answered with this status; nothing if the status does not say.
+    #[must_use]
+    pub fn by_status(&self, status: u16) -> Option<Cost> {
+        match self {
+            Self::ChargeOn(statuses) if !statuses.contains(&status) => Some(Cost::PEEK),
+            _ => None,
+        }
+    }
+}
+
 /// Whom a rule is enforced for. For the others it only counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Enforced {

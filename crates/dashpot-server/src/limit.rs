@@ -262,3 +262,16 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
 pub(crate) fn time_or_none(text: &str) -> Result<Duration, String> {
     if matches!(text, "0" | "0s") { Ok(Duration::ZERO) } else { time(text) }
 }
+
+/// The rule file that says the same as flags do: these limits, by these facts.
+pub(crate) fn as_file(limits: &[Quota], by: &[String]) -> String {
+    let list = |texts: Vec<String>| format!("[{}]", texts.join(", "));
+    // What is a text in JSON is one in TOML.
+    let quoted = |text: &str| Value::from(text.trim()).to_string();
+    let by = match by.is_empty() {
+        true => list(vec!["\"ip\"".to_owned()]),
+        false => list(by.iter().map(|fact| quoted(fact)).collect()),
+    };
+    let limits = list(limits.iter().map(|limit| quoted(&limit.to_string())).collect());
+    format!("[[rule]]\nname = \"limit\"\nby = {by}\nlimits = {limits}\n")
+}

@@ -19,6 +19,7 @@ mod rules;
 mod seconds;
 mod serve;
 mod server;
+mod simulate;
 mod table;
 
 use std::io::{self, Write};
@@ -46,6 +47,7 @@ enum Command {
     Check(check::Args),
     Key(key::Args),
     Rules(rules::Args),
+    Simulate(Box<simulate::Args>),
     /// Print completions for a shell: dashpot completions bash > …
     Completions {
         /// bash, elvish, fish, powershell or zsh
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Rules(args) => rules::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Completions { shell } => completions(shell),
     };
     ExitCode::from(exit as u8)

@@ -40,7 +40,7 @@ pub(crate) fn row(
 }
 
 /// A duration in words, in two units at most and rounded up: a wait that is shown must be enough.
-fn human(duration: Duration) -> String {
+pub(crate) fn human(duration: Duration) -> String {
     let millis = duration.as_nanos().div_ceil(1_000_000);
     if millis < 60_000 {
         let decimals = format!("{}.{:03}", millis / 1000, millis % 1000);

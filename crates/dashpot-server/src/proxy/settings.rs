@@ -118,24 +118,11 @@ impl Args {
             );
             return Err(Failure::usage(message));
         }
-        let rules = RuleSet::parse(&self.as_file());
+        let rules = RuleSet::parse(&limit::as_file(&self.limit, &self.by));
         let rules = rules.map_err(|errors| {
             Failure::usage(format!("--limit and --by make no rule:\n{errors}"))
         })?;
         Ok((LiveRules::new(rules), None, None))
-    }
-
-    /// The rule file that says the same as the flags.
-    fn as_file(&self) -> String {
-        let list = |texts: Vec<String>| format!("[{}]", texts.join(", "));
-        // What is a text in JSON is one in TOML.
-        let quoted = |text: &String| serde_json::Value::from(text.trim()).to_string();
-        let by = match self.by.is_empty() {
-            true => list(vec!["\"ip\"".to_owned()]),
-            false => list(self.by.iter().map(quoted).collect()),
-        };
-        let limits = list(self.limit.iter().map(|limit| quoted(&limit.to_string())).collect());
-        format!("[[rule]]\nname = \"limit\"\nby = {by}\nlimits = {limits}\n")
     }
 
     pub(crate) fn listen(&self, rules: &RuleSet) -> SocketAddr {

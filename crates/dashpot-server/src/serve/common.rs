@@ -18,7 +18,7 @@ use crate::serve::store::AnyStore;
 use crate::{Exit, limit};
 
 /// The rule file that is used if there is one and nobody says another.
-const USUAL_FILE: &str = "dashpot.toml";
+pub(crate) const USUAL_FILE: &str = "dashpot.toml";
 
 /// Flags that all have.
 #[derive(Debug, clap::Args)]

@@ -166,34 +166,34 @@ pub(crate) fn alone(others: &[(&str, bool)], with: &str) -> Result<(), Wrong> {
 pub(crate) struct AskedRequest<'a> {
     /// Its method; GET if left out.
     #[serde(borrow)]
-    method: Option<Text<'a>>,
+    pub(crate) method: Option<Text<'a>>,
     /// Its path, and query if there is one.
     #[serde(borrow)]
     #[schemars(regex(pattern = r"^/[!-~]*$"))]
-    path: Text<'a>,
+    pub(crate) path: Text<'a>,
     /// The host it is for.
     #[serde(borrow)]
-    host: Option<Text<'a>>,
+    pub(crate) host: Option<Text<'a>>,
     /// Who connected.
-    ip: Option<IpAddr>,
+    pub(crate) ip: Option<IpAddr>,
     /// Its headers; several lines of one name are a list.
     #[serde(borrow, default)]
-    headers: BTreeMap<Text<'a>, Lines<'a>>,
+    pub(crate) headers: BTreeMap<Text<'a>, Lines<'a>>,
     /// Its body.
     #[serde(borrow)]
-    body: Option<Text<'a>>,
+    pub(crate) body: Option<Text<'a>>,
     /// The user, if you know.
     #[serde(borrow)]
-    user: Option<Text<'a>>,
+    pub(crate) user: Option<Text<'a>>,
     /// The API key, if you have checked it.
     #[serde(borrow)]
-    api_key: Option<Text<'a>>,
+    pub(crate) api_key: Option<Text<'a>>,
     /// The tier, if you know.
     #[serde(borrow)]
-    tier: Option<Text<'a>>,
+    pub(crate) tier: Option<Text<'a>>,
     /// Facts of your own, which rules call `fact:NAME`.
     #[serde(borrow, default)]
-    facts: BTreeMap<Text<'a>, Text<'a>>,
+    pub(crate) facts: BTreeMap<Text<'a>, Text<'a>>,
 }
 
 impl AskedRequest<'_> {

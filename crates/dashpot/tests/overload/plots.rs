@@ -1,6 +1,6 @@
 //! What `docs/overload.md` shows is what the models do. `UPDATE_PLOTS=1` draws it anew.
 
-use dashpot_testkit::plot::{BLUE, GREEN, Line, Panel, Plot, Points, RED};
+use dashpot_testkit::plot::{BLUE, GREEN, Line, Panel, Plot, Points, RED, is_drawn_in};
 
 use crate::capacity::{BAND, CAPACITY, LATENCY, door, overload};
 use crate::door::Door;
@@ -15,11 +15,16 @@ fn seconds(nanos: u64) -> f64 {
 fn limits(name: &'static str, color: &'static str, door: &Door) -> Line {
     let limits = door.limits.iter().map(|(at, limit)| (seconds(*at), *limit as f64));
     let end = (seconds(door.now), door.limit() as f64);
-    Line { name, color, points: limits.chain([end]).collect(), steps: true }
+    Line { name: name.into(), color, points: limits.chain([end]).collect(), steps: true }
 }
 
 fn level(name: &'static str, value: f64, time: f64) -> Line {
-    Line { name, color: "#777", points: vec![(0.0, value), (time, value)], steps: true }
+    Line {
+        name: name.into(),
+        color: "#777",
+        points: vec![(0.0, value), (time, value)],
+        steps: true,
+    }
 }
 
 #[test]
@@ -29,19 +34,20 @@ fn converges() {
     below.run(TIME);
     above.run(TIME);
     let time = seconds(TIME * SECOND);
-    let panel = |label, marks| Panel {
-        label,
-        marks,
+    let panel = |label: &'static str, marks: &[f64]| Panel {
+        label: label.into(),
+        marks: marks.to_vec(),
         bands: vec![((BAND.0 as f64, BAND.1 as f64), (0.0, time))],
         lines: vec![limits("from above", RED, &above), limits("from below", BLUE, &below)],
+        ..Panel::default()
     };
     let panels = vec![
         panel("limit", &[0.0, 150.0, 300.0, 450.0]),
         panel("limit, closer", &[0.0, 20.0, 40.0, 60.0]),
     ];
-    let title = "A limit finds what the server can do";
-    let plot = Plot { title, seconds: time, every: 5.0, incident: None, panels };
-    plot.is_drawn_in("overload/converges.svg");
+    let title = "A limit finds what the server can do".into();
+    let plot = Plot { title, seconds: time, every: 5.0, panels, ..Plot::default() };
+    is_drawn_in(&plot.draw(), "overload/converges.svg");
 }
 
 /// For each second, something about those who were answered in it: how many there were, and how long the longest took.
@@ -71,39 +77,42 @@ fn incident() {
     door.server.be_slower(1.0);
     door.run(time - to);
     let [from, to, time] = [from, to, time].map(|second| seconds(second * SECOND));
-    let line = |name, color, points| Line { name, color, points, steps: true };
+    let line =
+        |name: &'static str, color, points| Line { name: name.into(), color, points, steps: true };
     let band = (BAND.0 as f64, BAND.1 as f64);
     let limit = Panel {
-        label: "limit",
-        marks: &[0.0, 25.0, 50.0],
+        label: "limit".into(),
+        marks: vec![0.0, 25.0, 50.0],
         bands: vec![(band, (0.0, from)), ((8.0, 9.0), (from, to)), (band, (to, time))],
         lines: vec![limits("limit", BLUE, &door)],
+        ..Panel::default()
     };
     let latency = (LATENCY / MILLI) as f64;
     let longest = answers(&door, |_, longest| longest as f64 / MILLI as f64);
     let latency = Panel {
-        label: "ms",
-        marks: &[0.0, 500.0, 1000.0],
-        bands: Vec::new(),
+        label: "ms".into(),
+        marks: vec![0.0, 500.0, 1000.0],
         lines: vec![level("250 ms", latency, time), line("longest until the answer", RED, longest)],
+        ..Panel::default()
     };
     let answered = answers(&door, |many, _| many as f64);
     let best = vec![(0.0, CAPACITY), (from, CAPACITY / 5.0), (to, CAPACITY), (time, CAPACITY)];
-    let best = Line { name: "at best", color: "#777", points: best, steps: true };
+    let best = Line { name: "at best".into(), color: "#777", points: best, steps: true };
     let goodput = Panel {
-        label: "per second",
-        marks: &[0.0, 100.0, 200.0],
-        bands: Vec::new(),
+        label: "per second".into(),
+        marks: vec![0.0, 100.0, 200.0],
         lines: vec![best, line("answered", GREEN, answered)],
+        ..Panel::default()
     };
     let plot = Plot {
-        title: "Everything takes five times as long for half a minute",
+        title: "Everything takes five times as long for half a minute".into(),
         seconds: time,
         every: 10.0,
         incident: Some((from, to, "five times slower")),
         panels: vec![limit, latency, goodput],
+        ..Plot::default()
     };
-    plot.is_drawn_in("overload/incident.svg");
+    is_drawn_in(&plot.draw(), "overload/incident.svg");
 }
 
 #[test]
@@ -116,37 +125,39 @@ fn factor() {
     service.server.be_slower(1.0);
     service.run(time - to);
     let [from, to, time] = [from, to, time].map(|second| seconds(second * SECOND));
-    let line = |name, color, value: fn(&Second) -> f64| {
+    let line = |name: &'static str, color, value: fn(&Second) -> f64| {
         let points = service.seconds.iter().enumerate();
         let points = points.map(|(at, second)| (at as f64, value(second)));
-        Line { name, color, points: with_end(points.collect()), steps: true }
+        Line { name: name.into(), color, points: with_end(points.collect()), steps: true }
     };
     let percent = Panel {
-        label: "%",
-        marks: &[0.0, 50.0, 80.0, 100.0],
+        label: "%".into(),
+        marks: vec![0.0, 50.0, 80.0, 100.0],
         bands: vec![((50.0, 80.0), (0.0, time))],
         lines: vec![
             line("CPU", RED, |second| 100.0 * second.cpu),
             line("factor", BLUE, |second| f64::from(second.percent)),
         ],
+        ..Panel::default()
     };
     let admitted = Panel {
-        label: "per second",
-        marks: &[0.0, 40.0, 80.0, 120.0],
-        bands: Vec::new(),
+        label: "per second".into(),
+        marks: vec![0.0, 40.0, 80.0, 120.0],
         lines: vec![
             level("the limit", 80.0, time),
             line("admitted", GREEN, |second| second.admitted as f64),
         ],
+        ..Panel::default()
     };
     let plot = Plot {
-        title: "A limit that shrinks while the service suffers",
+        title: "A limit that shrinks while the service suffers".into(),
         seconds: time,
         every: 10.0,
         incident: Some((from, to, "three times slower")),
         panels: vec![percent, admitted],
+        ..Plot::default()
     };
-    plot.is_drawn_in("overload/factor.svg");
+    is_drawn_in(&plot.draw(), "overload/factor.svg");
 }
 
 /// The numbers of a table's rows, without what stands beside them and what the columns are.

@@ -1,0 +1,399 @@
+//! A log against rules: what they would have denied.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use dashpot::{ManualClock, MemoryStore, Percent, Reservation, Timestamp, Vitals};
+use dashpot_http::HttpDescriptor;
+use dashpot_rules::{Plan, Rule, RuleSet, Ruling, Settle, key_values};
+use dashpot_simulate::Series;
+use futures_util::FutureExt;
+use serde::Serialize;
+
+use super::log::{self, Entry};
+use super::progress::Bar;
+use super::{Args, usage};
+use crate::Exit;
+use crate::limit::as_file;
+use crate::seconds::Seconds;
+use crate::serve::common::USUAL_FILE;
+use crate::serve::top::Top;
+use crate::simulate::contest::Choice;
+use crate::table::human;
+
+/// The longest line that is read, in bytes. What is longer is left out.
+const LINE_MAX: usize = 256 * 1024;
+
+/// How many callers are told of.
+const TOLD: usize = 10;
+
+/// How many parts a picture has.
+const PARTS: usize = 240;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// What came of it.
+#[derive(Debug, Serialize)]
+pub(super) struct Replayed {
+    /// How many requests there were.
+    requests: u64,
+    /// Lines that are no request.
+    left_out: u64,
+    /// The first of them, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_left_out: Option<String>,
+    /// From when on, to when.
+    from: Option<String>,
+    to: Option<String>,
+    denied: u64,
+    /// How many would have waited in a queue, and the longest of those waits.
+    delayed: u64,
+    longest_delay: Seconds,
+    rules: Vec<OfRule>,
+    /// Who would have been denied most.
+    top: Vec<OfKey>,
+    #[serde(skip)]
+    pub(super) series: Series,
+}
+
+#[derive(Debug, Serialize)]
+struct OfRule {
+    rule: String,
+    allowed: u64,
+    denied: u64,
+    shadow_denied: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct OfKey {
+    rule: String,
+    key: Vec<String>,
+    denied: u64,
+}
+
+/// The rules: of a file, or those that flags make.
+pub(super) fn rules(args: &Args) -> Result<RuleSet, Exit> {
+    if args.limit.is_empty() {
+        if !args.by.is_empty() || !args.algorithm.is_empty() || args.queue.is_some() {
+            return Err(usage(
+                "--by, --algorithm and --queue go with --limit; a rule file says them itself",
+            ));
+        }
+        let file = args.config.clone().unwrap_or_else(|| PathBuf::from(USUAL_FILE));
+        if args.config.is_none() && !file.exists() {
+            return Err(usage(
+                "say which rules: --config dashpot.toml, or --limit 100/min --by ip",
+            ));
+        }
+        let rules = RuleSet::load(&file).map_err(|error| usage(&error.to_string()))?;
+        if rules.is_empty() {
+            return Err(usage(&format!("{} has no rules", file.display())));
+        }
+        return Ok(rules);
+    }
+    let algorithm = match &*args.algorithm {
+        [] => None,
+        [Choice::One(one)] => Some(*one),
+        _ => return Err(usage("with a log, say one --algorithm")),
+    };
+    let mut text = as_file(&args.limit, &args.by);
+    if let Some(algorithm) = algorithm {
+        text += &format!("algorithm = \"{algorithm}\"\n");
+    }
+    for (name, places) in [("queue", args.queue), ("undelayed", args.undelayed)] {
+        text += &places.map(|places| format!("{name} = {places}\n")).unwrap_or_default();
+    }
+    RuleSet::parse(&text)
+        .map_err(|errors| usage(&format!("--limit and what goes with it make no rule:\n{errors}")))
+}
+
+/// Asks the rules about each request of the logs, at its time.
+pub(super) fn replay(
+    rules: &RuleSet,
+    logs: &[PathBuf],
+    takes: Duration,
+) -> Result<Replayed, String> {
+    // How busy this machine is now says nothing about then.
+    let none = Some(Percent::new(0));
+    let calm = Vitals { cpu: none, errors: none, slow: none };
+    let long = Duration::from_secs(365 * 86_400);
+    rules.rules().iter().filter_map(Rule::adaptive).for_each(|adaptive| adaptive.push(calm, long));
+    let mut replay = Replay::new(rules, takes);
+    let size = |path: &PathBuf| path.metadata().map_or(0, |about| about.len());
+    let bar = Bar::of(logs.iter().map(size).sum());
+    let mut read = 0;
+    for path in logs {
+        let wrong = |error: io::Error| format!("{}: {error}", path.display());
+        let from: Box<dyn Read> = match path.as_os_str() == "-" {
+            true => Box::new(io::stdin()),
+            false => Box::new(File::open(path).map_err(wrong)?),
+        };
+        lines(BufReader::with_capacity(1 << 16, from), |number, line, bytes| {
+            read += bytes as u64;
+            bar.at(read);
+            replay.line(path, number, line);
+        })
+        .map_err(wrong)?;
+    }
+    bar.end();
+    let replayed = replay.end();
+    match (replayed.requests, &replayed.first_left_out) {
+        (0, Some(why)) => Err(format!("no line is a request; {why}")),
+        (0, None) => Err("there are no requests in it".to_owned()),
+        _ => Ok(replayed),
+    }
+}
+
+/// Calls with each line and its number; those that are too long are none.
+fn lines(mut from: impl BufRead, mut each: impl FnMut(u64, Option<&str>, usize)) -> io::Result<()> {
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let mut read = from.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut line)?;
+        if read == 0 {
+            return Ok(());
+        }
+        let is_whole = line.ends_with(b"\n") || read < LINE_MAX;
+        while !is_whole && !line.ends_with(b"\n") {
+            line.clear();
+            match from.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut line)? {
+                0 => break,
+                more => read += more,
+            }
+        }
+        let text = String::from_utf8_lossy(&line);
+        each(number, is_whole.then(|| text.trim()), read);
+    }
+    Ok(())
+}
+
+struct Replay<'r> {
+    rules: &'r RuleSet,
+    clock: ManualClock,
+    store: MemoryStore,
+    takes: Duration,
+    /// Those who are served, until when.
+    served: BinaryHeap<Reverse<(u64, u64)>>,
+    permits: std::collections::HashMap<u64, Vec<Reservation>>,
+    /// Requests of one second, whose log does not tell which was when.
+    second: Vec<Entry>,
+    now: u64,
+    from: Option<u64>,
+    requests: u64,
+    left_out: u64,
+    first_left_out: Option<String>,
+    denied: u64,
+    delayed: u64,
+    longest_delay: Duration,
+    top: Top,
+    series: Series,
+}
+
+impl<'r> Replay<'r> {
+    fn new(rules: &'r RuleSet, takes: Duration) -> Self {
+        let clock = ManualClock::new(Timestamp::from_nanos(0));
+        Self {
+            rules,
+            store: MemoryStore::builder().clock(clock.clone()).max_keys(usize::MAX).build(),
+            clock,
+            takes,
+            served: BinaryHeap::new(),
+            permits: std::collections::HashMap::new(),
+            second: Vec::new(),
+            now: 0,
+            from: None,
+            requests: 0,
+            left_out: 0,
+            first_left_out: None,
+            denied: 0,
+            delayed: 0,
+            longest_delay: Duration::ZERO,
+            top: Top::new(),
+            series: Series::growing(PARTS),
+        }
+    }
+
+    fn line(&mut self, path: &Path, number: u64, line: Option<&str>) {
+        let read = match line {
+            Some("") => return,
+            Some(line) => log::read(line),
+            None => Err("it is too long".to_owned()),
+        };
+        match read {
+            Ok(entry) => self.entry(entry),
+            Err(why) => self.leave_out(|| format!("{}:{number}: {why}", path.display())),
+        }
+    }
+
+    fn leave_out(&mut self, why: impl FnOnce() -> String) {
+        self.left_out += 1;
+        self.first_left_out.get_or_insert_with(why);
+    }
+
+    /// Requests of the same second are spread over it: a log that tells no more does not mean that they came at once.
+    fn entry(&mut self, entry: Entry) {
+        if self.second.first().is_some_and(|first| first.at < entry.at) {
+            self.ask_second();
+        }
+        if entry.at.is_multiple_of(SECOND) {
+            return self.second.push(entry);
+        }
+        self.ask(entry.at, &entry);
+    }
+
+    fn ask_second(&mut self) {
+        let all = std::mem::take(&mut self.second);
+        let many = (all.len() as u64).max(1);
+        for (entry, number) in all.iter().zip(0_u64..) {
+            self.ask(entry.at.saturating_add(number * (SECOND / many)), entry);
+        }
+    }
+
+    fn ask(&mut self, at: u64, entry: &Entry) {
+        let Ok((request, body)) = entry.request.build() else {
+            return self.leave_out(|| "a request that HTTP does not know".to_owned());
+        };
+        // Logs are written when requests end, so they are not quite in order.
+        self.now = self.now.max(at);
+        self.requests += 1;
+        let from = *self.from.get_or_insert(self.now);
+        let since = self.now - from;
+        self.give_back();
+        self.clock.set(Timestamp::from_nanos(self.now));
+        let rules = self.rules;
+        let descriptor = HttpDescriptor::new(rules, &request, body.as_ref());
+        let plan = rules.select(&descriptor).plan(&descriptor);
+        let mut ruling = self.decide(&plan);
+        if ruling.refusal().is_some() {
+            self.denied += 1;
+            for (rule, key) in plan.denied(&ruling) {
+                self.top.count(rule.name(), key.as_bytes(), 1);
+            }
+            return self.series.deny(since, 1);
+        }
+        let delay = ruling.decision().map(dashpot::Decision::delay).unwrap_or_default();
+        if !delay.is_zero() {
+            self.delayed += 1;
+            self.longest_delay = self.longest_delay.max(delay);
+        }
+        self.series.pass(since, 1);
+        self.settle(&mut ruling, entry, delay);
+    }
+
+    fn decide(&self, plan: &Plan<'r>) -> Ruling<'r> {
+        let mut ruling = Ruling::default();
+        if !plan.decide_at_once(&self.store, &self.store, &mut ruling) {
+            // In memory nothing is waited for.
+            ruling = plan.decide(&self.store, &self.store).now_or_never().unwrap_or_default();
+        }
+        ruling
+    }
+
+    /// What was charged, less what the answer that was given then says.
+    fn settle(&mut self, ruling: &mut Ruling<'r>, entry: &Entry, delay: Duration) {
+        let mut held = Vec::new();
+        for one in ruling.take_pending() {
+            let used = match one.rule.settle() {
+                Settle::Bytes => entry.bytes.map(dashpot::Cost::new),
+                settle => entry.status.and_then(|status| settle.by_status(status)),
+            };
+            if let Some(used) = used {
+                self.store.settle_now(&one.reservation, used);
+            } else if one.reservation.policy().quota().is_concurrent() {
+                held.push(one.reservation);
+            }
+        }
+        if !held.is_empty() {
+            let took = delay + entry.took.unwrap_or(self.takes);
+            let until = Timestamp::from_nanos(self.now).after(took).as_nanos();
+            self.served.push(Reverse((until, self.requests)));
+            self.permits.insert(self.requests, held);
+        }
+    }
+
+    /// Gives back the places of those who were served by now.
+    fn give_back(&mut self) {
+        while let Some(Reverse((until, number))) = self.served.peek().copied()
+            && until <= self.now
+        {
+            self.served.pop();
+            self.clock.set(Timestamp::from_nanos(until));
+            for reservation in self.permits.remove(&number).unwrap_or_default() {
+                let cost = reservation.cost();
+                self.store.settle_now(&reservation, cost);
+            }
+        }
+    }
+
+    fn end(mut self) -> Replayed {
+        self.ask_second();
+        let of_rule = |rule: &Rule| OfRule {
+            rule: rule.name().to_owned(),
+            allowed: rule.tally().allowed(),
+            denied: rule.tally().denied(),
+            shadow_denied: rule.tally().would_have_denied(),
+        };
+        let of_key = |one: crate::serve::top::Denied| OfKey {
+            key: key_values(dashpot::Key::new(&one.key)),
+            rule: one.rule,
+            denied: one.times,
+        };
+        let told = |at: u64| {
+            let at = jiff::Timestamp::from_nanosecond(i128::from(at)).unwrap_or_default();
+            format!("{at:.0}")
+        };
+        Replayed {
+            requests: self.requests,
+            left_out: self.left_out,
+            first_left_out: self.first_left_out,
+            from: self.from.map(told),
+            to: self.from.map(|_| told(self.now)),
+            denied: self.denied,
+            delayed: self.delayed,
+            longest_delay: Seconds(self.longest_delay),
+            rules: self.rules.rules().iter().map(of_rule).collect(),
+            top: self.top.list(TOLD).into_iter().map(of_key).collect(),
+            series: self.series,
+        }
+    }
+}
+
+impl Replayed {
+    /// For people.
+    pub(super) fn table(&self) -> String {
+        let (from, to) = (self.from.as_deref().unwrap_or("-"), self.to.as_deref().unwrap_or("-"));
+        let mut text = format!("{} requests, from {from} to {to}\n", self.requests);
+        let part = self.denied as f64 * 100.0 / (self.requests as f64).max(1.0);
+        let _ = writeln!(text, "{} would have been denied, {part:.2} %", self.denied);
+        if self.delayed > 0 {
+            let longest = human(self.longest_delay.0);
+            let _ = writeln!(text, "{} would have waited, up to {longest}", self.delayed);
+        }
+        if let Some(first) = &self.first_left_out {
+            let _ = writeln!(text, "{} lines are left out; {first}", self.left_out);
+        }
+        text += "\n allowed   denied   shadow  rule\n";
+        for rule in &self.rules {
+            let _ = writeln!(
+                text,
+                "{:>8}{:>9}{:>9}  {}",
+                rule.allowed, rule.denied, rule.shadow_denied, rule.rule
+            );
+        }
+        if !self.top.is_empty() {
+            text += "\n  denied  rule                  key\n";
+        }
+        for one in &self.top {
+            // A log has what strangers wrote.
+            let key: Vec<_> =
+                one.key.iter().map(|value| value.escape_debug().to_string()).collect();
+            let _ = writeln!(text, "{:>8}  {:<20}  {}", one.denied, one.rule, key.join(" "));
+        }
+        text
+    }
+}
