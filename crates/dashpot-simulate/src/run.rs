@@ -211,6 +211,10 @@ impl<'p> World<'p> {
             self.served
                 .push(Reverse(Served { until: leaves.saturating_add(self.takes), reservation }));
         }
+        // Who only looks takes nothing along, and goes past those who wait.
+        if cost == 0 {
+            return;
+        }
         let (followed, length) = (&mut self.followed, self.length);
         let units = known.trailing.pass(leaves, cost, |at, sum| {
             if caller == 0 && at < length {

@@ -19,11 +19,11 @@ pub struct Counts {
 }
 
 impl Series {
-    /// So many parts of a known time.
+    /// At most so many parts of a known time, each of a round length.
     #[must_use]
     pub fn of(length: u64, parts: usize) -> Self {
         let parts = parts.max(1);
-        Self { part: length.div_ceil(parts as u64).max(1), most: parts, counts: Vec::new() }
+        Self { part: round(length.div_ceil(parts as u64)), most: parts, counts: Vec::new() }
     }
 
     /// Parts of a second at first, and longer ones when there would be more than so many.
@@ -82,6 +82,20 @@ impl Series {
     }
 }
 
+/// The least 1, 2 or 5 with zeros behind it that is no less.
+fn round(least: u64) -> u64 {
+    let mut ten: u64 = 1;
+    loop {
+        for part in [1, 2, 5] {
+            let step = ten.saturating_mul(part);
+            if step >= least {
+                return step;
+            }
+        }
+        ten = ten.saturating_mul(10);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +111,13 @@ mod tests {
         assert_eq!(series.counts().iter().map(|counts| counts.passed).sum::<u64>(), 2000);
         assert_eq!(series.counts().iter().map(|counts| counts.denied).sum::<u64>(), 1000);
         assert_eq!(series.part(), 256_000_000_000);
+    }
+
+    #[test]
+    fn parts_are_round() {
+        for (least, part) in [(0, 1), (1, 1), (3, 5), (6, 10), (333, 500), (u64::MAX, u64::MAX)] {
+            assert_eq!(round(least), part);
+        }
     }
 
     #[test]

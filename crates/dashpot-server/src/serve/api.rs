@@ -3,23 +3,27 @@
 
 pub(crate) mod admin;
 pub(crate) mod check;
+pub(crate) mod dashboard;
 pub(crate) mod envoy;
+pub(crate) mod events;
 pub(crate) mod forward_auth;
 pub(crate) mod health;
 pub(crate) mod keys;
 pub(crate) mod openapi;
 pub(crate) mod rules;
 pub(crate) mod settle;
+pub(crate) mod simulate;
 pub(crate) mod vitals;
 
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode, request};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Either, Full};
 use hyper::body::{Body, Incoming};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinError;
@@ -31,6 +35,7 @@ use crate::serve::service::Shared;
 use crate::serve::store::AnyStore;
 use crate::serve::text::Object;
 use crate::serve::wrong::Wrong;
+use events::Events;
 use openapi::Documented;
 
 /// The most that is read of a body, in bytes.
@@ -39,8 +44,11 @@ pub(crate) const BODY_MAX: usize = 64 * 1024;
 /// The same of a rule file.
 const FILE_MAX: usize = 4 * 1024 * 1024;
 
-/// An answer, whole.
-pub(crate) type Answered = Result<Response<Full<Bytes>>, Wrong>;
+/// What is answered: mostly all of it at once.
+pub(crate) type Answer = Either<Full<Bytes>, Events>;
+
+/// An answer.
+pub(crate) type Answered = Result<Response<Answer>, Wrong>;
 
 /// An answer that may take its time.
 type Answering<'a> = Pin<Box<dyn Future<Output = Answered> + Send + 'a>>;
@@ -82,7 +90,11 @@ pub(crate) const ROUTES: &[Route] = &[
     health::HEALTHZ,
     health::READYZ,
     health::METRICS,
-    health::INDEX,
+    dashboard::INDEX,
+    dashboard::APP,
+    dashboard::LOOK,
+    events::ROUTE,
+    simulate::ROUTE,
     openapi::ROUTE,
     envoy::JSON,
     envoy::HEALTHCHECK,
@@ -93,8 +105,8 @@ pub(crate) async fn answer(
     service: &Shared,
     peer: SocketAddr,
     request: Request<Incoming>,
-    progress: &Progress,
-) -> (Door, Response<Full<Bytes>>) {
+    progress: &Arc<Progress>,
+) -> (Door, Response<Answer>) {
     let path = request.uri().path();
     if let Some(rest) = path.strip_prefix(forward_auth::PATH)
         && (rest.is_empty() || rest.starts_with('/'))
@@ -119,7 +131,11 @@ pub(crate) async fn answer(
         Ok(call) => see_through(service, call, route.handle).await,
         Err(wrong) => Err(wrong),
     };
-    (route.door, respond(answered))
+    let mut response = respond(answered);
+    if let Either::Right(events) = response.body_mut() {
+        events.on(progress);
+    }
+    (route.door, response)
 }
 
 /// Answers, to the end: who hangs up while a store far away is asked would leave what was taken to nobody. In memory
@@ -135,8 +151,8 @@ async fn see_through(service: &Shared, call: Call, handle: Handle) -> Answered {
     answering.await.map_err(failed)?
 }
 
-fn respond(answered: Answered) -> Response<Full<Bytes>> {
-    answered.unwrap_or_else(|wrong| wrong.respond())
+fn respond(answered: Answered) -> Response<Answer> {
+    answered.unwrap_or_else(|wrong| wrong.respond().map(Either::Left))
 }
 
 fn no_route(path: &str) -> Wrong {
@@ -290,7 +306,7 @@ pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Answered {
     let mut text = Vec::with_capacity(256);
     serde_json::to_writer(&mut text, body)
         .map_err(|error| Wrong::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
-    let mut response = Response::new(Full::from(text));
+    let mut response = Response::new(Either::Left(Full::from(text)));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(response)
@@ -302,7 +318,7 @@ pub(crate) fn text(
     content_type: &'static str,
     body: impl Into<Bytes>,
 ) -> Answered {
-    let mut response = Response::new(Full::new(body.into()));
+    let mut response = Response::new(Either::Left(Full::new(body.into())));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     Ok(response)

@@ -108,6 +108,11 @@ impl Progress {
         self.phase.store(DECIDING, Ordering::Relaxed);
     }
 
+    /// The caller has taken what there was.
+    pub(crate) fn waiting(&self) {
+        self.enter(WAITING, Instant::now());
+    }
+
     /// Some of the request is not read.
     pub(crate) fn leave_unread(&self) {
         self.left_unread.store(true, Ordering::Relaxed);

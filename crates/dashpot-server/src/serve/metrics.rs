@@ -139,6 +139,24 @@ pub(crate) fn text(service: &Arc<Service>) -> Result<String, Error> {
     Ok(text)
 }
 
+/// What came of each rule, and of limits that are in none.
+pub(crate) fn each_tally(service: &Service, mut each: impl FnMut(&str, &Tally)) {
+    let (rules, envoy) = (service.rules.current(), service.envoy.current());
+    let counters = &service.counters;
+    let others = [
+        (AD_HOC, &counters.ad_hoc),
+        (OVERRIDE, &*counters.overrides),
+        (THROTTLE, &counters.throttle),
+    ];
+    let tallies = rules.rules().iter().map(|rule: &Rule| (rule.name(), rule.tally()));
+    // A rule of the file may be called like one of the YAML, and no name comes twice.
+    let is_other = |name: &str| rules.rules().iter().all(|rule| rule.name() != name);
+    let envoy = envoy.tallies().filter(|(name, _)| is_other(name));
+    for (rule, tally) in tallies.chain(envoy).chain(others) {
+        each(rule, tally);
+    }
+}
+
 struct Told(Weak<Service>);
 
 impl Debug for Told {
@@ -213,24 +231,17 @@ impl Out<'_> {
     }
 
     fn rules(&mut self, service: &Service) -> FmtResult {
-        let (rules, envoy) = (service.rules.current(), service.envoy.current());
-        let counters = &service.counters;
-        let others = [
-            (AD_HOC, &counters.ad_hoc),
-            (OVERRIDE, &*counters.overrides),
-            (THROTTLE, &counters.throttle),
-        ];
         for (name, help, value) in RULE_COUNTS {
             let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
-            let tallies = rules.rules().iter().map(|rule: &Rule| (rule.name(), rule.tally()));
-            // A rule of the file may be called like one of the YAML, and no label comes twice.
-            let is_other = |name: &str| rules.rules().iter().all(|rule| rule.name() != name);
-            let envoy = envoy.tallies().filter(|(name, _)| is_other(name));
-            for (rule, tally) in tallies.chain(envoy).chain(others) {
+            let mut told = Ok(());
+            each_tally(service, |rule, tally| {
                 let labels = [("rule", rule)];
-                let mut one = metric.encode_family(&labels)?;
-                one.encode_counter::<NoLabelSet, u64, u64>(&value(tally), None)?;
-            }
+                let told_one = metric.encode_family(&labels).and_then(|mut one| {
+                    one.encode_counter::<NoLabelSet, u64, u64>(&value(tally), None)
+                });
+                told = told.and(told_one);
+            });
+            told?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use dashpot::{
     Check, Cost, Decision, Key, Limiter, MemoryStore, Policy, Quota, Reservation, Store, StoreError,
@@ -12,6 +13,7 @@ use dashpot_rules::{LiveRules, LoadError, Plan, Reload, Ruling, Trust};
 use tracing::{debug, error, info, warn};
 
 use crate::proxy::Gateway;
+use crate::serve::api::events::Watchers;
 use crate::serve::envoy::{LiveLimits, Others, Problems};
 use crate::serve::limits::Limits;
 use crate::serve::metrics::{Answered, Counters};
@@ -56,6 +58,12 @@ pub(crate) struct Service {
     /// So many questions about nothing.
     unknown_log: Limiter,
     stopping: AtomicBool,
+    /// When it began to serve.
+    pub(crate) began: Instant,
+    /// Who is told how it is going.
+    pub(crate) watchers: Watchers,
+    /// Held by who simulates: one at a time is enough.
+    pub(crate) simulating: tokio::sync::Mutex<()>,
 }
 
 /// The parts that a service is made of.
@@ -99,6 +107,9 @@ impl Service {
             denial_log: Limiter::new(Quota::per_second(10)),
             unknown_log: Limiter::new(Quota::per_minute(1)),
             stopping: AtomicBool::new(false),
+            began: Instant::now(),
+            watchers: Watchers::default(),
+            simulating: tokio::sync::Mutex::new(()),
         }
     }
 

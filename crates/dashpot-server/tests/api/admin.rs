@@ -13,9 +13,18 @@ const ROUTES: &[(&str, &str, &str)] = &[
     ("POST", "/v1/rules/diff", ""),
     ("POST", "/v1/rules/explain", "{\"request\":{\"path\":\"/\"}}"),
     ("GET", "/v1/health", ""),
+    ("POST", "/v1/simulate", "{\"traffic\":[\"boundary\"],\"limits\":[\"5/h\"]}"),
 ];
 
-const OPEN: &[&str] = &["/healthz", "/readyz", "/metrics", "/openapi.json", "/"];
+const OPEN: &[&str] = &[
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/openapi.json",
+    "/",
+    "/dashboard/app.js",
+    "/dashboard/style.css",
+];
 
 const RULES: &str = "[[rule]]\nname = 'r'\nlimits = ['5/h']";
 

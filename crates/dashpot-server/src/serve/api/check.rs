@@ -5,13 +5,11 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use dashpot::{Check, Cost, Decision, Store, StoreError};
 use dashpot_http::{HttpDescriptor, Wait, headers};
 use dashpot_rules::{OnStoreError, Pending, Plan, Refusal, RuleSet, Ruling, Settle};
 use http::header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER};
 use http::{Method, Response, StatusCode};
-use http_body_util::Full;
 use tracing::debug;
 
 use super::openapi::{self, Documented};
@@ -261,7 +259,7 @@ fn unavailable(rule: Option<&str>) -> Answered {
     Ok(response)
 }
 
-fn no_store(response: &mut Response<Full<Bytes>>) {
+fn no_store<B>(response: &mut Response<B>) {
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
 }
 

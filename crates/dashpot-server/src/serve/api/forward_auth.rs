@@ -8,7 +8,7 @@ use dashpot_http::{HttpDescriptor, Peer, Wait, denial, headers};
 use dashpot_rules::{Pending, Trust};
 use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri};
-use http_body_util::Full;
+use http_body_util::{Either, Full};
 use serde_json::{Value, json as value};
 
 use super::check::has_rules;
@@ -71,7 +71,7 @@ pub(crate) async fn answer(service: &Shared, call: &Call) -> Answered {
             response
         }
     };
-    Ok(response)
+    Ok(response.map(Either::Left))
 }
 
 /// A denial as gateways take it for one: with the status that is wanted, if one is. A 2xx would let the request

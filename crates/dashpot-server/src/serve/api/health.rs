@@ -10,7 +10,7 @@ use super::vitals::{AdaptiveRule, CapacityRule};
 use super::{Answered, Call, Route, json, text};
 use crate::seconds::Seconds;
 use crate::serve::metrics::{self, Door};
-use crate::serve::service::Shared;
+use crate::serve::service::{Service, Shared};
 use crate::serve::store::AnyStore;
 use crate::serve::wrong::Wrong;
 
@@ -56,14 +56,6 @@ pub(crate) const HEALTH: Route = Route {
     },
 };
 
-pub(crate) const INDEX: Route = Route {
-    method: Method::GET,
-    path: "/",
-    door: Door::Other,
-    handle: |_, _| Box::pin(async { text(StatusCode::OK, PLAIN, index()) }),
-    documented: || Documented::new("What there is").gives_text(200, "A list", PLAIN),
-};
-
 const PLAIN: &str = "text/plain; charset=utf-8";
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -80,19 +72,9 @@ fn told(service: &Shared) -> Answered {
     text(StatusCode::OK, OPENMETRICS, told)
 }
 
-fn index() -> String {
-    let mut lines = "dashpot\n\n".to_owned();
-    for route in super::ROUTES {
-        let about = (route.documented)().summary;
-        lines.push_str(&format!("{:<4} {:<18} {about}\n", route.method.as_str(), route.path));
-    }
-    lines.push_str("any  /v1/forward-auth   A gateway asks about a request\n");
-    lines
-}
-
 /// How the service is doing.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Health {
+pub(super) struct Health {
     version: &'static str,
     stopping: bool,
     /// `memory` or `redis`.
@@ -139,40 +121,54 @@ struct Memory {
 
 fn health(service: &Shared, call: &Call) -> Answered {
     admit(service, call)?;
-    let (usage, health) = match &service.store {
-        AnyStore::Memory(store) => (store.usage(), None),
-        AnyStore::Redis(store) => (service.local.usage(), Some(store.health())),
-    };
-    let server = |server: &dashpot_redis::ServerHealth| Server {
-        address: server.address.clone(),
-        up: server.is_up,
-        reason: server.reason.clone(),
-        late: server.late,
-        failed: server.failed,
-        refused: server.refused,
-        outages: server.outages,
-        down_seconds: Seconds(server.down_for),
-    };
-    let rules = service.rules.current();
-    let answer = Health {
-        version: env!("CARGO_PKG_VERSION"),
-        stopping: service.is_stopping(),
-        store: service.store.name(),
-        up: health.as_ref().is_none_or(dashpot_redis::Health::is_up),
-        instances: health.as_ref().map_or(1, |health| health.instances.get()),
-        leased_keys: health.as_ref().map_or(0, |health| health.leased_keys),
-        servers: health.iter().flat_map(|health| health.servers.iter().map(server)).collect(),
-        memory: Memory {
-            keys: usage.keys,
-            max_keys: usage.max_keys,
-            cells: usage.cells,
-            bytes: usage.bytes,
-            reclaimed: usage.reclaimed,
-            overflowed: usage.overflowed,
-        },
-        reservations: service.outstanding.len(),
-        adaptive: AdaptiveRule::all(&rules),
-        capacity: if service.gateway.is_some() { CapacityRule::all(&rules) } else { Vec::new() },
-    };
-    json(StatusCode::OK, &answer)
+    json(StatusCode::OK, &Health::of(service))
+}
+
+impl Health {
+    /// Nothing that only administrators are told.
+    pub(super) fn keep_to_ourselves(&mut self) {
+        self.servers.clear();
+    }
+
+    pub(super) fn of(service: &Service) -> Self {
+        let (usage, health) = match &service.store {
+            AnyStore::Memory(store) => (store.usage(), None),
+            AnyStore::Redis(store) => (service.local.usage(), Some(store.health())),
+        };
+        let server = |server: &dashpot_redis::ServerHealth| Server {
+            address: server.address.clone(),
+            up: server.is_up,
+            reason: server.reason.clone(),
+            late: server.late,
+            failed: server.failed,
+            refused: server.refused,
+            outages: server.outages,
+            down_seconds: Seconds(server.down_for),
+        };
+        let rules = service.rules.current();
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            stopping: service.is_stopping(),
+            store: service.store.name(),
+            up: health.as_ref().is_none_or(dashpot_redis::Health::is_up),
+            instances: health.as_ref().map_or(1, |health| health.instances.get()),
+            leased_keys: health.as_ref().map_or(0, |health| health.leased_keys),
+            servers: health.iter().flat_map(|health| health.servers.iter().map(server)).collect(),
+            memory: Memory {
+                keys: usage.keys,
+                max_keys: usage.max_keys,
+                cells: usage.cells,
+                bytes: usage.bytes,
+                reclaimed: usage.reclaimed,
+                overflowed: usage.overflowed,
+            },
+            reservations: service.outstanding.len(),
+            adaptive: AdaptiveRule::all(&rules),
+            capacity: if service.gateway.is_some() {
+                CapacityRule::all(&rules)
+            } else {
+                Vec::new()
+            },
+        }
+    }
 }

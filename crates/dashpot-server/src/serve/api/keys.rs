@@ -19,7 +19,7 @@ use crate::serve::envoy::{self, Limits, json as mapping};
 use crate::serve::metrics::{Door, THROTTLE};
 use crate::serve::question::{AskedRequest, OneCheck, alone};
 use crate::serve::reservation::hex;
-use crate::serve::service::Shared;
+use crate::serve::service::{Service, Shared};
 use crate::serve::text::{Object, Text};
 use crate::serve::wrong::Wrong;
 
@@ -310,6 +310,11 @@ fn top(service: &Shared, call: &Call) -> Answered {
         let number = value.parse().ok().filter(|number| (1..=1000).contains(number));
         most = number.ok_or_else(|| Wrong::field("n", "a number from 1 to 1000"))?;
     }
+    json(StatusCode::OK, &TopKeys { keys: top_keys(service, most) })
+}
+
+/// Those who were denied most often, at most so many.
+pub(super) fn top_keys(service: &Service, most: usize) -> Vec<TopKey> {
     let keys = service.top.list(most).into_iter().map(|denied| {
         let log = service.secret.hide(&denied.rule, &denied.key);
         let (times, error) = (denied.times, denied.error);
@@ -338,5 +343,5 @@ fn top(service: &Shared, call: &Call) -> Answered {
             error,
         }
     });
-    json(StatusCode::OK, &TopKeys { keys: keys.collect() })
+    keys.collect()
 }
