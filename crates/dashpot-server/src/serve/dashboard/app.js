@@ -33,8 +33,9 @@ function rate(n) {
 function seconds(n) {
   if (!Number.isFinite(n)) return NONE;
   if (n < 120) return `${few.format(n)} s`;
-  if (n < 7200) return `${Math.floor(n / 60)} min ${Math.round(n % 60)} s`;
-  return `${Math.floor(n / 3600)} h ${Math.round((n % 3600) / 60)} min`;
+  const [unit, each, rest] = n < 7200 ? ['min', 60, 's'] : ['h', 3600, 'min'];
+  const small = Math.floor((n % each) / (each / 60));
+  return `${Math.floor(n / each)} ${unit}${small ? ` ${small} ${rest}` : ''}`;
 }
 
 function clock(n) {
@@ -416,6 +417,9 @@ $('token-form').addEventListener('submit', (event) => {
 $('forget-token').addEventListener('click', () => {
   token = kept('');
   tell($('token-result'), 'The token is forgotten.');
+  // At once, not when the next state says so: the focus goes to the form.
+  if (state?.needs_token) state = { ...state, admin: false, top: null };
+  render();
   again();
 });
 
