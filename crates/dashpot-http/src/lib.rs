@@ -60,6 +60,15 @@
 )]
 #![forbid(unsafe_code)]
 
+#[cfg(all(doctest, feature = "axum"))]
+#[doc = include_str!("../../../docs/middleware.md")]
+struct InTheBook;
+
+/// Under the layer, too.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/redis.md")]
+struct OnRedis;
+
 mod address;
 mod any_body;
 pub mod denial;

@@ -47,10 +47,6 @@
     clippy::unwrap_used
 )]
 
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/redis.md")]
-struct OnRedis;
-
 mod apart;
 mod builder;
 mod cluster;

@@ -136,6 +136,10 @@
 #[doc = include_str!("../../../docs/overload.md")]
 struct UnderStress;
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+struct InTheBook;
+
 mod algorithm;
 mod check;
 mod class;

@@ -7,7 +7,7 @@ use crate::tools::installed;
 
 const PAGE: &str = include_str!("../../../../docs/gateways/caddy.md");
 
-fn scene(rules: &str) -> Scene {
+pub(crate) fn scene(rules: &str) -> Scene {
     run(rules, &block(PAGE, "caddyfile"))
 }
 

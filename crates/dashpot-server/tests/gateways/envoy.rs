@@ -10,7 +10,7 @@ use crate::tools::installed;
 
 const PAGE: &str = include_str!("../../../../docs/gateways/envoy.md");
 
-fn scene(rules: &str) -> Scene {
+pub(crate) fn scene(rules: &str) -> Scene {
     run(rules, &block(PAGE, "yaml"))
 }
 

@@ -18,3 +18,4 @@ mod service;
 #[path = "../support/tools.rs"]
 mod tools;
 mod traefik;
+mod tried;

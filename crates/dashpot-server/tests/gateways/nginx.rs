@@ -8,7 +8,7 @@ use crate::scene::Scene;
 
 const PAGE: &str = include_str!("../../../../docs/gateways/nginx.md");
 
-fn scene(rules: &str) -> Scene {
+pub(crate) fn scene(rules: &str) -> Scene {
     run(rules, &block(PAGE, "nginx"))
 }
 

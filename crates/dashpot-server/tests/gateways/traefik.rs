@@ -7,7 +7,7 @@ use crate::tools::installed;
 
 const PAGE: &str = include_str!("../../../../docs/gateways/traefik.md");
 
-fn scene(rules: &str) -> Scene {
+pub(crate) fn scene(rules: &str) -> Scene {
     Scene::start(rules, &installed("traefik"), |place, command| {
         let parts = blocks(PAGE, "yaml");
         let [settled, dynamic] = parts.as_slice() else { panic!("two files: {parts:?}") };

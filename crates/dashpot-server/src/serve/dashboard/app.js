@@ -509,7 +509,7 @@ function drawMarks(step, steps, y) {
   for (let minute = MINUTES; minute >= 0; minute -= 1) {
     const x = LEFT + (width - LEFT - RIGHT) * (1 - minute / MINUTES);
     const anchor = minute === MINUTES ? 'start' : minute ? 'middle' : 'end';
-    text(x, HEIGHT - 4, anchor, minute ? `${minute} min ago` : 'now');
+    text(x, HEIGHT - 4, anchor, minute ? `−${minute} min` : 'now');
   }
   parts.marks.replaceChildren(...made);
 }
@@ -741,8 +741,8 @@ function topRow(row) {
     element('th', { scope: 'row', 'data-cell': 'key' }, keyText(row)),
     element('td', { 'data-cell': 'rule' }, where),
     denied,
-    element('td', { 'data-cell': 'log' }, row.log || NONE),
-    element('td', {}, element('div', { class: 'buttons' }, ...buttons)));
+    element('td', {}, element('div', { class: 'buttons' }, ...buttons)),
+    element('td', { 'data-cell': 'log' }, row.log || NONE));
   const update = (next) => {
     // A sketch may count somebody too high; then it says by how much at most.
     write(denied, next.error ? `≤ ${count(next.denied)}` : count(next.denied));

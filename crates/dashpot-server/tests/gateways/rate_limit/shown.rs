@@ -1,4 +1,4 @@
-//! What the page promises, with what the page shows.
+//! What docs/envoy.md promises, with what it shows.
 
 use super::edge::{ALICE, BOB, Edge, MINUTE, begin_in};
 use super::plan::{PAGE, Plan, rules_of_the_page};
