@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use dashpot_testkit::process::{TemporaryDirectory, of_the_system, start};
 use serde_json::{Value, json};
-use thirtyfour::extensions::cdp::ChromeDevTools;
 use thirtyfour::{
     By, Capabilities, CapabilitiesHelper, ChromeCapabilities, ChromiumLikeCapabilities, WebDriver,
     WebElement,
@@ -148,8 +147,7 @@ impl Browser {
 
     /// Asks the browser itself.
     pub(crate) fn devtools(&self, command: &str, parameters: Value) -> Value {
-        let tools = ChromeDevTools::new(self.driver().handle().clone());
-        self.runtime.block_on(tools.execute_cdp_with_params(command, parameters)).unwrap()
+        self.runtime.block_on(self.driver().cdp().send_raw(command, parameters)).unwrap()
     }
 
     /// What the console has said since it was last asked.
