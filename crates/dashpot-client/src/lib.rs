@@ -109,3 +109,11 @@ struct Documentation;
 #[cfg(all(doctest, feature = "reqwest"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+#[cfg(all(doctest, feature = "reqwest"))]
+#[doc = include_str!("../../../docs/from-governor.md")]
+struct FromGovernor;
+
+#[cfg(all(doctest, feature = "reqwest"))]
+#[doc = include_str!("../../../docs/from-tower-governor.md")]
+struct FromTowerGovernor;

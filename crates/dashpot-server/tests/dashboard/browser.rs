@@ -1,4 +1,6 @@
-//! Chromium without a window, driven by chromedriver.
+//! Chromium without a window, driven by chromedriver, which is asked by WebDriver's own words: JSON over HTTP.
+//!
+//! A library for that would turn on features of serde_json's in everything that is built beside it, the program under test included.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -7,11 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dashpot_testkit::process::{TemporaryDirectory, of_the_system, start};
+use reqwest::{Client, Method};
 use serde_json::{Value, json};
-use thirtyfour::{
-    By, Capabilities, CapabilitiesHelper, ChromeCapabilities, ChromiumLikeCapabilities, WebDriver,
-    WebElement,
-};
 use tokio::runtime::{self, Runtime};
 
 /// How long anything may take before the test says what it waited for.
@@ -27,11 +26,15 @@ pub(crate) struct Device {
 /// A browser with one page in it.
 pub(crate) struct Browser {
     runtime: Runtime,
-    driver: Option<WebDriver>,
-    address: String,
+    client: Client,
+    /// Where the driver is asked about it.
+    session: String,
     chromedriver: Child,
     _home: TemporaryDirectory,
 }
+
+/// What WebDriver calls an element in its answers.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 impl Browser {
     /// Opens a page.
@@ -59,32 +62,47 @@ impl Browser {
         // Reads on to the end, so that it never waits for somebody to read.
         thread::spawn(move || lines.for_each(drop));
         let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let driver_address = format!("http://127.0.0.1:{port}");
-        let capabilities = capabilities(&home, device);
-        let driver = runtime.block_on(WebDriver::new(&driver_address, capabilities)).unwrap();
-        let browser = Self {
-            runtime,
-            driver: Some(driver),
-            address: driver_address,
-            chromedriver,
-            _home: home,
-        };
+        let (client, session) = (Client::new(), format!("http://127.0.0.1:{port}/session"));
+        let mut browser = Self { runtime, client, session, chromedriver, _home: home };
+        let wanted =
+            json!({ "capabilities": { "alwaysMatch": capabilities(&browser._home, device) } });
+        let begun =
+            browser.ask(Method::POST, "", &wanted).unwrap_or_else(|wrong| panic!("{wrong}"));
+        browser.session += &format!("/{}", begun["sessionId"].as_str().unwrap());
         browser.go(address);
         browser
     }
 
-    fn driver(&self) -> &WebDriver {
-        self.driver.as_ref().unwrap()
+    /// Asks the driver; what it answers, or why it does not.
+    fn ask(&self, method: Method, path: &str, body: &Value) -> Result<Value, String> {
+        let asked = self
+            .client
+            .request(method.clone(), format!("{}{path}", self.session))
+            .timeout(2 * PATIENCE);
+        let asked = if method == Method::POST { asked.body(body.to_string()) } else { asked };
+        let told = self.runtime.block_on(async {
+            let answer = asked.send().await.map_err(|error| error.to_string())?;
+            let is_fine = answer.status().is_success();
+            let text = answer.text().await.map_err(|error| error.to_string())?;
+            if is_fine { Ok(text) } else { Err(text) }
+        })?;
+        let mut told: Value = serde_json::from_str(&told).map_err(|error| error.to_string())?;
+        Ok(told["value"].take())
+    }
+
+    #[track_caller]
+    fn post(&self, path: &str, body: &Value) -> Value {
+        self.ask(Method::POST, path, body).unwrap_or_else(|wrong| panic!("{path} {body}: {wrong}"))
     }
 
     pub(crate) fn go(&self, address: &str) {
-        self.runtime.block_on(self.driver().goto(format!("http://{address}/"))).unwrap();
+        self.post("/url", &json!({ "url": format!("http://{address}/") }));
     }
 
     /// What a script returns.
+    #[track_caller]
     pub(crate) fn run(&self, script: &str) -> Value {
-        let ran = self.runtime.block_on(self.driver().execute(script, Vec::new()));
-        ran.unwrap_or_else(|error| panic!("{script}: {error}")).json().clone()
+        self.post("/execute/sync", &json!({ "script": script, "args": [] }))
     }
 
     /// The text of an element; nothing if there is none.
@@ -121,46 +139,47 @@ impl Browser {
         self.until(&format!("{text:?} in {css}: {:?}", self.text(css)), &script);
     }
 
-    fn find(&self, css: &str) -> WebElement {
-        let found = self.runtime.block_on(self.driver().find(By::Css(css)));
-        found.unwrap_or_else(|error| panic!("{css}: {error}"))
+    /// Where an element is asked about.
+    #[track_caller]
+    fn find(&self, css: &str) -> String {
+        self.element(&self.post("/element", &json!({ "using": "css selector", "value": css })))
+    }
+
+    fn element(&self, told: &Value) -> String {
+        format!("/element/{}", told[ELEMENT].as_str().unwrap())
     }
 
     /// Clicks, as somebody with a mouse does.
+    #[track_caller]
     pub(crate) fn click(&self, css: &str) {
-        let element = self.find(css);
-        self.runtime.block_on(element.click()).unwrap_or_else(|error| panic!("{css}: {error}"));
+        self.post(&format!("{}/click", self.find(css)), &json!({}));
     }
 
     /// Writes into a field, in the place of what is there.
+    #[track_caller]
     pub(crate) fn write(&self, css: &str, text: &str) {
         let element = self.find(css);
-        self.runtime.block_on(element.clear()).unwrap();
-        self.runtime.block_on(element.send_keys(text)).unwrap();
+        self.post(&format!("{element}/clear"), &json!({}));
+        self.post(&format!("{element}/value"), &json!({ "text": text }));
     }
 
     /// Presses keys wherever the focus is.
+    #[track_caller]
     pub(crate) fn press(&self, keys: &str) {
-        let element = self.runtime.block_on(self.driver().active_element()).unwrap();
-        self.runtime.block_on(element.send_keys(keys)).unwrap();
+        let active = self.ask(Method::GET, "/element/active", &Value::Null).unwrap();
+        self.post(&format!("{}/value", self.element(&active)), &json!({ "text": keys }));
     }
 
     /// Asks the browser itself.
-    pub(crate) fn devtools(&self, command: &str, parameters: Value) -> Value {
-        self.runtime.block_on(self.driver().cdp().send_raw(command, parameters)).unwrap()
+    pub(crate) fn devtools(&self, command: &str, parameters: &Value) -> Value {
+        self.post("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))
     }
 
     /// What the console has said since it was last asked.
     pub(crate) fn console(&self) -> Vec<String> {
-        let url = format!("{}/session/{}/se/log", self.address, self.driver().session_id());
-        let told = self.runtime.block_on(async {
-            let client = reqwest::Client::new();
-            let body = json!({ "type": "browser" }).to_string();
-            client.post(url).body(body).send().await.unwrap().text().await.unwrap()
-        });
-        let told: Value = serde_json::from_str(&told).unwrap();
+        let told = self.post("/se/log", &json!({ "type": "browser" }));
         let line = |line: &Value| format!("{}: {}", line["level"], line["message"]);
-        told["value"].as_array().unwrap_or_else(|| panic!("{told}")).iter().map(line).collect()
+        told.as_array().unwrap_or_else(|| panic!("{told}")).iter().map(line).collect()
     }
 
     /// Nothing went wrong, and nothing was asked for elsewhere.
@@ -178,20 +197,15 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        if let Some(driver) = self.driver.take() {
-            // Else the browser outlives who drives it.
-            let _ = self.runtime.block_on(driver.quit());
-        }
+        // Else the browser outlives who drives it.
+        let _ = self.ask(Method::DELETE, "", &Value::Null);
         let _ = self.chromedriver.kill();
         let _ = self.chromedriver.wait();
     }
 }
 
-fn capabilities(home: &TemporaryDirectory, device: Device) -> Capabilities {
-    let mut capabilities = ChromeCapabilities::new();
-    capabilities.set_binary(&of_the_system("chromium")).unwrap();
-    let profile = format!("--user-data-dir={}", home.path().join("profile").display());
-    for argument in [
+fn capabilities(home: &TemporaryDirectory, device: Device) -> Value {
+    let arguments = [
         "--headless",
         "--no-sandbox",
         "--disable-gpu",
@@ -201,15 +215,16 @@ fn capabilities(home: &TemporaryDirectory, device: Device) -> Capabilities {
         "--disable-component-update",
         "--disable-sync",
         "--window-size=1200,900",
-        &profile,
-    ] {
-        capabilities.add_arg(argument).unwrap();
-    }
+        &format!("--user-data-dir={}", home.path().join("profile").display()),
+    ];
+    let mut options = json!({ "binary": of_the_system("chromium"), "args": arguments });
     if let Some(width) = device.width {
-        let metrics =
-            json!({ "deviceMetrics": { "width": width, "height": 740, "pixelRatio": 2.0 } });
-        capabilities.add_experimental_option("mobileEmulation", metrics).unwrap();
+        let metrics = json!({ "width": width, "height": 740, "pixelRatio": 2.0 });
+        options["mobileEmulation"] = json!({ "deviceMetrics": metrics });
     }
-    capabilities.set("goog:loggingPrefs", json!({ "browser": "ALL" })).unwrap();
-    capabilities.into()
+    json!({
+        "browserName": "chrome",
+        "goog:chromeOptions": options,
+        "goog:loggingPrefs": { "browser": "ALL" },
+    })
 }

@@ -66,7 +66,7 @@ const FAINT: &str = r#"
 
 fn read_in(browser: &Browser, scheme: &str) -> Value {
     let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-    browser.devtools("Emulation.setEmulatedMedia", features);
+    browser.devtools("Emulation.setEmulatedMedia", &features);
     browser.run(FAINT)
 }
 
@@ -86,7 +86,7 @@ fn it_can_be_read_in_the_light_and_in_the_dark() {
 #[test]
 fn everything_has_a_name() {
     let scene = filled(Device::default());
-    let tree = scene.browser.devtools("Accessibility.getFullAXTree", json!({}));
+    let tree = scene.browser.devtools("Accessibility.getFullAXTree", &json!({}));
     let (mut seen, mut nameless) = (0, Vec::new());
     for node in tree["nodes"].as_array().unwrap() {
         let role = node["role"]["value"].as_str().unwrap_or_default();
