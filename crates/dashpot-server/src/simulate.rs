@@ -4,6 +4,7 @@ mod contest;
 mod log;
 mod progress;
 mod replay;
+mod replayed;
 mod told;
 
 use std::fs::{self, File};
@@ -45,11 +46,12 @@ pub(crate) struct Args {
     csv: Option<PathBuf>,
 
     /// An access log, to be held against rules; `-` is the standard input
-    #[arg(long, env = "DASHPOT_LOG", value_name = "FILE", allow_hyphen_values = true)]
+    #[arg(long, env = "DASHPOT_LOG", value_name = "FILE")]
     log: Vec<PathBuf>,
 
-    /// The rules that a log is held against; ./dashpot.toml if there is one
-    #[arg(long, env = "DASHPOT_CONFIG", requires = "log", conflicts_with = "limit")]
+    /// The rules that a log is held against; DASHPOT_CONFIG, or ./dashpot.toml if there is one
+    // Not by clap: where a service runs, the variable is set, and traffic that is made up has no use for it.
+    #[arg(long, requires = "log", conflicts_with = "limit")]
     config: Option<PathBuf>,
 
     /// What limits count by, with a log: ip if left out

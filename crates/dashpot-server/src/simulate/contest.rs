@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use dashpot::{Algorithm, Policy, PolicyError, Quota};
-use dashpot_simulate::{Arrival, Csv, Setting, Traffic, run_with, together};
+use dashpot_simulate::{Arrival, Csv, Setting, Traffic, Unaimed, run_with, together};
 
 use crate::simulate::told::Simulated;
 
@@ -75,10 +75,9 @@ impl Contest {
             takes: self.takes,
             seed: self.seed,
         };
-        if csv.is_none() {
-            for traffic in &traffic {
-                drop(traffic.arrivals(&setting).map_err(|error| error.to_string())?);
-            }
+        // Nothing else can be wrong with traffic that could be read.
+        if csv.is_none() && traffic.contains(&Traffic::Boundary(None)) {
+            return Err(Unaimed.to_string());
         }
         Ok(Ready { traffic, csv, policies, left_out, setting })
     }

@@ -4,11 +4,15 @@ mod combined;
 mod json;
 mod ours;
 
+use std::io::{self, BufRead, Read};
 use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::serve::question::AskedRequest;
 use crate::serve::text::Text;
+
+/// The longest line that is read, in bytes. What is longer is left out.
+const LINE_MAX: usize = 256 * 1024;
 
 /// A request that was served once.
 #[derive(Debug)]
@@ -19,6 +23,32 @@ pub(super) struct Entry {
     pub(super) status: Option<u16>,
     pub(super) bytes: Option<u64>,
     pub(super) took: Option<Duration>,
+}
+
+/// Calls with each line and its number; those that are too long are none.
+pub(super) fn lines(
+    mut from: impl BufRead,
+    mut each: impl FnMut(u64, Option<&str>, usize),
+) -> io::Result<()> {
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let mut read = from.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut line)?;
+        if read == 0 {
+            return Ok(());
+        }
+        let is_whole = line.ends_with(b"\n") || read < LINE_MAX;
+        while !is_whole && !line.ends_with(b"\n") {
+            line.clear();
+            match from.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut line)? {
+                0 => break,
+                more => read += more,
+            }
+        }
+        let text = String::from_utf8_lossy(&line);
+        each(number, is_whole.then(|| text.trim()), read);
+    }
+    Ok(())
 }
 
 /// Reads a line, whatever it is one of; or says why that cannot be.

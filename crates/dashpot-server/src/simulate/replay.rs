@@ -1,10 +1,10 @@
 //! A log against rules: what they would have denied.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::fmt::Write;
+use std::collections::{BinaryHeap, HashMap};
+use std::env;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use dashpot_http::HttpDescriptor;
 use dashpot_rules::{Plan, Rule, RuleSet, Ruling, Settle, key_values};
 use dashpot_simulate::Series;
 use futures_util::FutureExt;
-use serde::Serialize;
 
 use super::log::{self, Entry};
 use super::progress::Bar;
+use super::replayed::{OfKey, OfRule, Replayed};
 use super::{Args, usage};
 use crate::Exit;
 use crate::limit::as_file;
@@ -24,10 +24,6 @@ use crate::seconds::Seconds;
 use crate::serve::common::USUAL_FILE;
 use crate::serve::top::Top;
 use crate::simulate::contest::Choice;
-use crate::table::human;
-
-/// The longest line that is read, in bytes. What is longer is left out.
-const LINE_MAX: usize = 256 * 1024;
 
 /// How many callers are told of.
 const TOLD: usize = 10;
@@ -37,44 +33,8 @@ const PARTS: usize = 240;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What came of it.
-#[derive(Debug, Serialize)]
-pub(super) struct Replayed {
-    /// How many requests there were.
-    requests: u64,
-    /// Lines that are no request.
-    left_out: u64,
-    /// The first of them, and why.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    first_left_out: Option<String>,
-    /// From when on, to when.
-    from: Option<String>,
-    to: Option<String>,
-    denied: u64,
-    /// How many would have waited in a queue, and the longest of those waits.
-    delayed: u64,
-    longest_delay: Seconds,
-    rules: Vec<OfRule>,
-    /// Who would have been denied most.
-    top: Vec<OfKey>,
-    #[serde(skip)]
-    pub(super) series: Series,
-}
-
-#[derive(Debug, Serialize)]
-struct OfRule {
-    rule: String,
-    allowed: u64,
-    denied: u64,
-    shadow_denied: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct OfKey {
-    rule: String,
-    key: Vec<String>,
-    denied: u64,
-}
+/// How many requests of one second are kept to be spread over it.
+const SECOND_MOST: usize = 65_536;
 
 /// The rules: of a file, or those that flags make.
 pub(super) fn rules(args: &Args) -> Result<RuleSet, Exit> {
@@ -84,8 +44,10 @@ pub(super) fn rules(args: &Args) -> Result<RuleSet, Exit> {
                 "--by, --algorithm and --queue go with --limit; a rule file says them itself",
             ));
         }
-        let file = args.config.clone().unwrap_or_else(|| PathBuf::from(USUAL_FILE));
-        if args.config.is_none() && !file.exists() {
+        let named =
+            args.config.clone().or_else(|| env::var_os("DASHPOT_CONFIG").map(PathBuf::from));
+        let file = named.clone().unwrap_or_else(|| PathBuf::from(USUAL_FILE));
+        if named.is_none() && !file.exists() {
             return Err(usage(
                 "say which rules: --config dashpot.toml, or --limit 100/min --by ip",
             ));
@@ -133,7 +95,7 @@ pub(super) fn replay(
             true => Box::new(io::stdin()),
             false => Box::new(File::open(path).map_err(wrong)?),
         };
-        lines(BufReader::with_capacity(1 << 16, from), |number, line, bytes| {
+        log::lines(BufReader::with_capacity(1 << 16, from), |number, line, bytes| {
             read += bytes as u64;
             bar.at(read);
             replay.line(path, number, line);
@@ -149,29 +111,6 @@ pub(super) fn replay(
     }
 }
 
-/// Calls with each line and its number; those that are too long are none.
-fn lines(mut from: impl BufRead, mut each: impl FnMut(u64, Option<&str>, usize)) -> io::Result<()> {
-    let mut line = Vec::new();
-    for number in 1.. {
-        line.clear();
-        let mut read = from.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut line)?;
-        if read == 0 {
-            return Ok(());
-        }
-        let is_whole = line.ends_with(b"\n") || read < LINE_MAX;
-        while !is_whole && !line.ends_with(b"\n") {
-            line.clear();
-            match from.by_ref().take(LINE_MAX as u64).read_until(b'\n', &mut line)? {
-                0 => break,
-                more => read += more,
-            }
-        }
-        let text = String::from_utf8_lossy(&line);
-        each(number, is_whole.then(|| text.trim()), read);
-    }
-    Ok(())
-}
-
 struct Replay<'r> {
     rules: &'r RuleSet,
     clock: ManualClock,
@@ -179,7 +118,7 @@ struct Replay<'r> {
     takes: Duration,
     /// Those who are served, until when.
     served: BinaryHeap<Reverse<(u64, u64)>>,
-    permits: std::collections::HashMap<u64, Vec<Reservation>>,
+    permits: HashMap<u64, Vec<Reservation>>,
     /// Requests of one second, whose log does not tell which was when.
     second: Vec<Entry>,
     now: u64,
@@ -203,7 +142,7 @@ impl<'r> Replay<'r> {
             clock,
             takes,
             served: BinaryHeap::new(),
-            permits: std::collections::HashMap::new(),
+            permits: HashMap::new(),
             second: Vec::new(),
             now: 0,
             from: None,
@@ -241,7 +180,11 @@ impl<'r> Replay<'r> {
             self.ask_second();
         }
         if entry.at.is_multiple_of(SECOND) {
-            return self.second.push(entry);
+            self.second.push(entry);
+            if self.second.len() >= SECOND_MOST {
+                self.ask_second();
+            }
+            return;
         }
         self.ask(entry.at, &entry);
     }
@@ -360,40 +303,5 @@ impl<'r> Replay<'r> {
             top: self.top.list(TOLD).into_iter().map(of_key).collect(),
             series: self.series,
         }
-    }
-}
-
-impl Replayed {
-    /// For people.
-    pub(super) fn table(&self) -> String {
-        let (from, to) = (self.from.as_deref().unwrap_or("-"), self.to.as_deref().unwrap_or("-"));
-        let mut text = format!("{} requests, from {from} to {to}\n", self.requests);
-        let part = self.denied as f64 * 100.0 / (self.requests as f64).max(1.0);
-        let _ = writeln!(text, "{} would have been denied, {part:.2} %", self.denied);
-        if self.delayed > 0 {
-            let longest = human(self.longest_delay.0);
-            let _ = writeln!(text, "{} would have waited, up to {longest}", self.delayed);
-        }
-        if let Some(first) = &self.first_left_out {
-            let _ = writeln!(text, "{} lines are left out; {first}", self.left_out);
-        }
-        text += "\n allowed   denied   shadow  rule\n";
-        for rule in &self.rules {
-            let _ = writeln!(
-                text,
-                "{:>8}{:>9}{:>9}  {}",
-                rule.allowed, rule.denied, rule.shadow_denied, rule.rule
-            );
-        }
-        if !self.top.is_empty() {
-            text += "\n  denied  rule                  key\n";
-        }
-        for one in &self.top {
-            // A log has what strangers wrote.
-            let key: Vec<_> =
-                one.key.iter().map(|value| value.escape_debug().to_string()).collect();
-            let _ = writeln!(text, "{:>8}  {:<20}  {}", one.denied, one.rule, key.join(" "));
-        }
-        text
     }
 }
