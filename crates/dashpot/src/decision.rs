@@ -112,6 +112,18 @@ impl<'p> PolicyStatus<'p> {
         }
     }
 
+    /// How the key stands, as the store filled it in.
+    #[must_use]
+    pub const fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// Whether this policy does not let it pass.
+    #[must_use]
+    pub const fn is_denied(&self) -> bool {
+        matches!(self.verdict, Verdict::Deny(_))
+    }
+
     /// The most the policy grants at one instant: a bucket's capacity, a window's count.
     #[must_use]
     pub const fn limit(&self) -> u64 {
@@ -244,7 +256,7 @@ impl<'p> Decision<'p> {
     /// Puts the statuses of one call together; one denial denies it all.
     pub fn new(at: Timestamp, statuses: impl IntoIterator<Item = PolicyStatus<'p>>) -> Self {
         let statuses: SmallVec<[PolicyStatus<'p>; 4]> = statuses.into_iter().collect();
-        let denied = statuses.iter().any(|status| status.denied().is_some());
+        let denied = statuses.iter().any(PolicyStatus::is_denied);
         let outcome = if denied { Outcome::Deny } else { Outcome::Allow };
         Self::made(at, outcome, Statuses::Several(statuses))
     }
@@ -336,8 +348,7 @@ impl<'p> Decision<'p> {
 
     /// Every check that denied.
     pub fn denied(&self) -> impl Iterator<Item = &PolicyStatus<'p>> {
-        let denied = |status: &&PolicyStatus<'p>| status.denied().is_some();
-        self.statuses().iter().filter(denied)
+        self.statuses().iter().filter(|status| status.is_denied())
     }
 
     /// On a denial, the check with the longest wait among those that denied, the first of equals:

@@ -65,6 +65,19 @@
 //! bound. A sliding log has no such gap, and pays for it by remembering each admission; that is why
 //! its limit is at most [`SLIDING_LOG_MAX`].
 //!
+//! # Keys
+//!
+//! A [`Key`] is what a policy counts by: any bytes, borrowed. A [`KeyBuf`] makes one of several values, which never run into
+//! each other.
+//!
+//! ```
+//! use dashpot::{KeyBuf, Limiter, Quota};
+//!
+//! let logins = Limiter::new(Quota::per_minute(5));
+//! let key: KeyBuf = ["203.0.113.7", "alice@example.com"].into_iter().collect();
+//! assert!(logins.check(&key).is_allowed());
+//! ```
+//!
 //! # Several limits at once
 //!
 //! ```
@@ -111,12 +124,24 @@
 //! [`Limiter::until_ready`] waits until there is enough, in order, on any executor; and says at once
 //! if it would be too late. Dropping the future is leaving the line: nothing is charged.
 //!
+//! # Under stress
+//!
+//! A [`Gate`] lets so many in at once in this process, and finds out by itself how many if it is told of a latency to keep;
+//! others wait in a bounded line or are turned away, by [`Class`]. A [`Factor`] says how much of a limit there is for now, by
+//! how a service is doing ([`Vitals`]); [`Policy::reduced_to`] is that part of a policy, on the same counts.
+//!
 //! # Changing limits
 //!
 //! What was counted belongs to the policy's name, algorithm, window and zone. A policy of the same
 //! name with another count or burst goes on with the same units used; one with another window or
 //! algorithm starts fresh. No registration: the definition that comes with a check is the one that
 //! counts.
+//!
+//! # Writing a store
+//!
+//! A [`Store`] answers all checks of a call at once. What it remembers of a key is a [`Counted`]; a [`KeyState`] judges that by
+//! the same algorithms as in memory, and a bucket's [`Rate`] is in lowest terms. It fills a [`PolicyStatus`] with a
+//! [`Standing`], and hands out a [`Receipt`] where the decision alone does not say when a check was charged.
 //!
 //! # Testing your own code
 //!

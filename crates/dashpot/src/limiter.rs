@@ -1,4 +1,4 @@
-//! A policy and a store, for direct use.
+//! A policy and a store in memory, for direct use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::{
     Check, Cost, Decision, Key, KeyOperation, MemoryStore, Policy, Quota, Reservation, Timestamp,
 };
 
-/// A policy and a store, for direct use. Clones share the store.
+/// A policy and a store in memory, for direct use. Clones share the store.
 ///
 /// Under [concurrency](crate::Algorithm::Concurrency), [`acquire`](Self::acquire) permits: what
 /// `check` takes there, nobody gives back.
@@ -20,16 +20,23 @@ use crate::{
 ///     // …
 /// }
 /// ```
-#[derive(Debug)]
-pub struct Limiter<S = MemoryStore> {
+#[derive(Clone, Debug)]
+pub struct Limiter {
     policy: Policy,
-    store: Arc<S>,
+    store: Arc<MemoryStore>,
 }
 
-impl<S> Limiter<S> {
+impl Limiter {
+    /// A limiter of its own, in memory: a token bucket, or permits if the quota is
+    /// [concurrent](Quota::concurrent).
+    #[must_use]
+    pub fn new(quota: Quota) -> Self {
+        Self::on(Policy::unnamed(quota), MemoryStore::new())
+    }
+
     /// A limiter on a store that may serve others too.
     #[must_use]
-    pub fn on(policy: Policy, store: impl Into<Arc<S>>) -> Self {
+    pub fn on(policy: Policy, store: impl Into<Arc<MemoryStore>>) -> Self {
         Self { policy, store: store.into() }
     }
 
@@ -41,23 +48,8 @@ impl<S> Limiter<S> {
 
     /// The store.
     #[must_use]
-    pub const fn store(&self) -> &Arc<S> {
+    pub const fn store(&self) -> &Arc<MemoryStore> {
         &self.store
-    }
-}
-
-impl<S> Clone for Limiter<S> {
-    fn clone(&self) -> Self {
-        Self { policy: self.policy.clone(), store: self.store.clone() }
-    }
-}
-
-impl Limiter {
-    /// A limiter of its own, in memory: a token bucket, or permits if the quota is
-    /// [concurrent](Quota::concurrent).
-    #[must_use]
-    pub fn new(quota: Quota) -> Self {
-        Self::on(Policy::unnamed(quota), MemoryStore::new())
     }
 
     /// Takes one unit, if there is one.

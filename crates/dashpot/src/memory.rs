@@ -13,6 +13,8 @@ mod group;
 mod growth;
 mod held;
 mod hold;
+mod home;
+mod insertion;
 mod kept;
 #[cfg(test)]
 #[cfg(any(dashpot_loom, dashpot_shuttle))]
@@ -45,13 +47,13 @@ use crate::{
 };
 pub use builder::MemoryStoreBuilder;
 use held::Wanted;
+pub(crate) use home::Home;
 pub(crate) use kept::Kept;
 use overflow::Overflow;
 use page::DEFINITION_BITS;
 use pool::Pool;
 pub use state::{StateError, StateKeeper};
 use sync::RwLock;
-pub(crate) use table::Home;
 use tables::Tables;
 pub use usage::MemoryUsage;
 
@@ -137,7 +139,7 @@ impl MemoryStore {
     /// [`Store::decide`], without a future.
     pub fn decide_now<'p>(&self, checks: &[Check<'p, '_>]) -> Decision<'p> {
         match checks {
-            _ if !self.room.is_empty() => self.decide_gated(checks),
+            _ if !self.room.is_empty() => self.decide_slowly(checks),
             [check] => self.decide_one(check),
             _ => self.decide_few(checks),
         }
@@ -153,8 +155,8 @@ impl MemoryStore {
     }
 
     #[cold]
-    fn decide_gated<'p>(&self, checks: &[Check<'p, '_>]) -> Decision<'p> {
-        self.decide_held(checks, &|line, cost, verdict| self.room.gate(line, cost, verdict))
+    fn decide_slowly<'p>(&self, checks: &[Check<'p, '_>]) -> Decision<'p> {
+        self.decide_held(checks, &|line, cost, verdict| self.room.behind(line, cost, verdict))
     }
 
     /// [`Store::settle`], without a future.

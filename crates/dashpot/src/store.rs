@@ -199,6 +199,12 @@ impl Reservation {
         self.charged_at
     }
 
+    /// Whether permits were taken, which are in use until they are given back.
+    #[must_use]
+    pub fn is_permit(&self) -> bool {
+        self.policy.quota().is_concurrent()
+    }
+
     /// The number of the permit, in stores that number them; else 0.
     #[must_use]
     pub const fn permit(&self) -> u64 {

@@ -49,8 +49,8 @@ impl MemoryStore {
         async move {
             // Most do not have to wait. While others do, this takes nothing, and tells at least how
             // long it would take without them.
-            let gate = |place, cost, verdict| self.room.gate(place, cost, verdict).at_once();
-            let decision = self.decide_with(&[check], gate);
+            let behind = |place, cost, verdict| self.room.behind(place, cost, verdict).at_once();
+            let decision = self.decide_with(&[check], behind);
             if decision.is_allowed() {
                 return Ok(decision);
             }
@@ -154,7 +154,7 @@ impl Limiter {
 
 impl Room {
     /// What a check is told that is not in line: nobody takes anything before those who wait.
-    pub(crate) fn gate(&self, place: u64, cost: u64, verdict: Verdict) -> Verdict {
+    pub(crate) fn behind(&self, place: u64, cost: u64, verdict: Verdict) -> Verdict {
         match verdict {
             Verdict::Allow { .. } if cost > 0 && self.is_waited_for(place) => {
                 Verdict::Deny(Retry::Unknown)

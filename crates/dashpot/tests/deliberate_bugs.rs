@@ -296,7 +296,7 @@ fn a_large_cost_that_small_ones_overtake() {
 #[test]
 fn newcomers_that_leave_a_busy_cell() {
     caught(&Bug {
-        file: "memory/table.rs",
+        file: "memory/insertion.rs",
         right: "        if (vacancy.is_taken)() {",
         wrong: "        if false && (vacancy.is_taken)() {",
         caught_by: ("bounded", "overflow::room_that_appears_is_no_amnesty"),

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use super::MemoryStore;
+use super::insertion::{Insertion, Newcomer, Vacancy};
 use super::kept::Kept;
 use super::overflow::Overflow;
 use super::place::Place;
 use super::sync::{Ordering, or_in_models};
-use super::table::{Insertion, Newcomer, Seat, Table, Vacancy};
+use super::table::{Seat, Table};
 use crate::{Algorithm, Policy, Timestamp};
 
 /// How many stretches of slots are swept for a new key, and for one that finds no room.

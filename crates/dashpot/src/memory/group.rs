@@ -82,7 +82,7 @@ impl<'p> Group<'p> {
         Some(Self { lock, slots, shape })
     }
 
-    /// Where it is: groups are locked in this order.
+    /// Where it is: who holds keys locks groups in this order.
     pub(super) fn address(&self) -> usize {
         std::ptr::from_ref(self.lock).addr()
     }

@@ -6,14 +6,15 @@ use std::{ptr, slice};
 use super::MemoryStore;
 use super::directory::Spot;
 use super::group::{AnyGlance, Words};
+use super::home::Home;
 use super::page::{DEFINITION_BITS, Found, Look, Search};
-use super::sync::spin_loop;
-use super::table::{Home, Table};
+use super::sync::stand_back;
+use super::table::Table;
 use crate::algorithm::{Judgement, Short, Verdict};
 use crate::{Check, Decision, Policy, Standing, Timestamp};
 
 /// How often a check tries to get by without holding its key.
-const ATTEMPTS: usize = 4;
+const ATTEMPTS: u32 = 4;
 
 impl MemoryStore {
     /// Decides a single check, quickly if its key has a slot and nothing is special about it.
@@ -22,7 +23,7 @@ impl MemoryStore {
     #[inline]
     pub(super) fn decide_one<'p>(&self, check: &Check<'p, '_>) -> Decision<'p> {
         let Some(home) = Home::of(check.policy, self.number) else {
-            return self.decide_gated(slice::from_ref(check));
+            return self.decide_slowly(slice::from_ref(check));
         };
         let (mark, cost) = (self.mark(check.key) | home.bits, check.cost.units());
         // Once, and with nothing that may have to be done again: there are few registers.
@@ -40,9 +41,10 @@ impl MemoryStore {
                     if is_done {
                         return Decision::one(now, check.policy, judged);
                     }
+                    stand_back(0);
                 }
                 Look::Missing => return self.decide_otherwise(&home.table, mark, check),
-                Look::Busy => {}
+                Look::Busy => stand_back(0),
             }
         }
         match home.table.shape().slot {
@@ -61,12 +63,12 @@ impl MemoryStore {
     ) -> Decision<'p> {
         let engine = &check.policy.definition().engine;
         let cost = check.cost.units();
-        for _ in 0..ATTEMPTS {
+        for attempt in 1..=ATTEMPTS {
             let glance = match table.glance::<WORDS>(mark) {
                 Look::Found(glance) => glance,
                 Look::Missing => return self.decide_otherwise(table, mark, check),
                 Look::Busy => {
-                    spin_loop();
+                    stand_back(attempt);
                     continue;
                 }
             };
@@ -85,8 +87,9 @@ impl MemoryStore {
             if is_done {
                 return Decision::one(now, check.policy, judged);
             }
+            stand_back(attempt);
         }
-        self.decide_gated(slice::from_ref(check))
+        self.decide_slowly(slice::from_ref(check))
     }
 
     /// Decides a check on a key that has no slot, or nothing in it that can be judged there.
@@ -108,7 +111,7 @@ impl MemoryStore {
                 Search::Busy => {}
             }
         }
-        self.decide_gated(slice::from_ref(check))
+        self.decide_slowly(slice::from_ref(check))
     }
 
     /// Judges a key that is kept aside, where it is, if it is to stay there.
@@ -158,7 +161,7 @@ impl MemoryStore {
         {
             return Decision::one(now, check.policy, judged);
         }
-        self.decide_gated(slice::from_ref(check))
+        self.decide_slowly(slice::from_ref(check))
     }
 
     /// Decides a few checks at once, quickly if all their keys have slots and nothing is special
@@ -175,13 +178,13 @@ impl MemoryStore {
         }
         match checks.as_array::<4>() {
             Some(four) => self.decide_some(four),
-            None => self.decide_gated(checks),
+            None => self.decide_slowly(checks),
         }
     }
 
     #[inline(always)]
     fn decide_some<'p, const N: usize>(&self, checks: &[Check<'p, '_>; N]) -> Decision<'p> {
-        'attempts: for _ in 0..ATTEMPTS {
+        'attempts: for attempt in 0..ATTEMPTS {
             let [first, ..] = checks.as_slice() else {
                 break;
             };
@@ -221,11 +224,12 @@ impl MemoryStore {
                 allowed &= judged.is_allowed();
             }
             let is_done = if allowed {
-                View::replace_all(&views, addresses, &next)
+                View::replace_all(&views, &next)
             } else {
                 views.iter().all(|view| view.glance.is_still())
             };
             if !is_done {
+                stand_back(attempt);
                 continue;
             }
             if !allowed {
@@ -239,7 +243,7 @@ impl MemoryStore {
             }
             return Decision::few(now, checks, &judged);
         }
-        self.decide_gated(checks)
+        self.decide_slowly(checks)
     }
 
     #[inline(always)]
@@ -301,19 +305,13 @@ impl View<'_> {
         peek.unwrap_or(Judgement::NONE).standing
     }
 
-    /// Writes all of them, if none has changed. They are locked in the order of their addresses, as
-    /// everywhere: of two calls that want the same, one gets on.
+    /// Writes all of them, if none has changed. Nobody is waited for, so they need not be locked in the order of
+    /// their addresses: two calls that are in each other's way every time hold their keys in the end, in order.
     #[inline(always)]
-    fn replace_all<const N: usize>(
-        views: &[Self; N],
-        mut order: [usize; N],
-        next: &[Words; N],
-    ) -> bool {
-        order.sort_unstable();
-        let at = |address: &usize| views.iter().find(|view| view.glance.address() == *address);
-        let locked = order.iter().filter_map(at).take_while(|view| view.glance.try_lock()).count();
+    fn replace_all<const N: usize>(views: &[Self; N], next: &[Words; N]) -> bool {
+        let locked = views.iter().take_while(|view| view.glance.try_lock()).count();
         if locked < N {
-            for view in order.iter().filter_map(at).take(locked) {
+            for view in views.iter().take(locked) {
                 view.glance.let_go();
             }
             return false;

@@ -23,6 +23,17 @@ pub(crate) const fn or_in_models(shipped: usize, modelled: usize) -> usize {
     if cfg!(any(dashpot_loom, dashpot_shuttle)) { modelled } else { shipped }
 }
 
+/// Lets somebody who was faster be done with what they have to do here: not with one change, with several. To take a cache line from each
+/// other for every single one costs both more than to take turns.
+#[cold]
+#[inline(never)]
+pub(super) fn stand_back(times: u32) {
+    const LEAST: usize = or_in_models(32, 1);
+    for _ in 0..LEAST << or_in_models(times.min(3) as usize, 0) {
+        spin_loop();
+    }
+}
+
 /// Waits a little, and a little longer each time: whoever is in the way needs some nanoseconds, or
 /// a turn on this core.
 #[derive(Default)]

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 
 use super::MemoryStore;
+use super::home::Home;
 use super::place::{Place, TableRef};
 use super::pool::Pool;
-use super::table::{Home, Table};
+use super::table::Table;
 use crate::policy::Definition;
 use crate::{Check, Key, Policy};
 
