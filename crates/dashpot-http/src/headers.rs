@@ -14,8 +14,9 @@ use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, HeaderMap, HeaderName, HeaderV
 
 use crate::Wait;
 use crate::text::Text;
-pub(crate) use lines::{Lines, Sink};
-use told::{applied, governing};
+pub(crate) use lines::{HeaderLines, Sink};
+pub use told::governing;
+use told::{applied, is_limited};
 
 /// `RateLimit-Policy`, which all drafts share.
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -44,7 +45,7 @@ pub fn list(
     wait: &Wait,
     config: &Headers,
 ) -> Vec<(HeaderName, HeaderValue)> {
-    let mut lines = Lines::default();
+    let mut lines = HeaderLines::default();
     write_state(decision, wait, config, &mut lines);
     lines.into_inner()
 }
@@ -61,7 +62,9 @@ pub(crate) fn write_state(
     config: &Headers,
     out: &mut impl Sink,
 ) {
-    let Some(status) = governing(decision) else { return };
+    let Some(status) = governing(decision.statuses()).filter(|status| is_limited(status)) else {
+        return;
+    };
     for style in &config.styles {
         match style {
             HeaderStyle::Ietf => ietf::describe(decision, status, wait, out),

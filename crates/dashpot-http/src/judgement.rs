@@ -10,7 +10,7 @@ use dashpot_rules::{Adaptive, Entry, Pending, RuleSet, Ruling};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 
-use crate::headers::{self, Lines};
+use crate::headers::{self, HeaderLines};
 use crate::layer::Shared;
 use crate::line::Turn;
 use crate::response_body::{Held, ResponseBody};
@@ -32,7 +32,7 @@ pub(crate) struct Sequel<St: Store + 'static> {
     turn: Option<Turn<St>>,
     /// How long a queue holds it in which nobody stands: that of a store that stood in.
     delay: Duration,
-    lines: Lines,
+    lines: HeaderLines,
     charges: Vec<Charges<St>>,
     /// What else it takes before it is served, and who wants to know how it fares; mostly nothing and nobody.
     service: Option<Box<Prepared>>,
@@ -81,7 +81,7 @@ impl<St: Store + 'static> Judgement<St> {
         let mut sequel = Sequel {
             turn,
             delay: Duration::ZERO,
-            lines: Lines::default(),
+            lines: HeaderLines::default(),
             charges: Vec::from_iter(Charges::of(ruling.take_pending(), shared)),
             service: None,
             shared: None,

@@ -56,7 +56,7 @@ impl<St: Store + 'static> Charges<St> {
         for Pending { reservation, rule, local } in all {
             match rule.settle() {
                 // A rule may have rates beside its permits.
-                Settle::Release if reservation.policy().quota().is_concurrent() => {
+                Settle::Release if reservation.is_permit() => {
                     held.push((reservation, local));
                 }
                 settle => pending.push(Charge { reservation, settle: settle.clone(), local }),

@@ -46,6 +46,7 @@
     clippy::panic,
     clippy::unwrap_used
 )]
+#![forbid(unsafe_code)]
 
 mod apart;
 mod builder;

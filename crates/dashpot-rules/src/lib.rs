@@ -39,6 +39,7 @@
     clippy::panic,
     clippy::unwrap_used
 )]
+#![forbid(unsafe_code)]
 
 mod adaptive;
 mod advice;
@@ -89,6 +90,7 @@ pub use schema::schema;
 pub use set::{
     Listen, LoadError, MemorySettings, RuleSet, Selection, ServeSettings, StoreSettings,
 };
+pub use share::decide_in_part;
 pub use source::{Place, Source};
 pub use tally::Tally;
 pub use token::{Claims, TokenError, TokenRefusal, TokenSettings, Tokens};

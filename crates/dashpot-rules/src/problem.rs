@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt;
 
 use crate::live::Seen;
-use crate::source::{Place, Source, Span};
+use crate::source::{Place, Source, Span, without_passwords};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,9 +203,28 @@ impl Problems {
             if found.is_hidden {
                 place.excerpt.clear();
             }
-            Problem { severity: found.severity, place, message: found.message, hint: found.hint }
+            let (message, hint) = (fit_to_print(found.message), found.hint.map(fit_to_print));
+            Problem { severity: found.severity, place, message, hint }
         };
         let problems = self.0.into_iter().map(place).collect();
         if failed { Err(RuleErrors { problems, named: Vec::new() }) } else { Ok(problems) }
     }
+}
+
+/// What is quoted of a file may be anything: a terminal or a log is not to act on it, nor to know a password. Where a
+/// quote is missing, a URL may be where a key is expected.
+fn fit_to_print(text: String) -> String {
+    let text = if text.contains("://") { without_passwords(&text) } else { text };
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
+        }
+    }
+    shown
 }

@@ -288,7 +288,7 @@ impl Rule {
         found.or_else(|| self.tiers.first())
     }
 
-    /// Cuts the key. `None` if a fact is missing and the rule does without such requests.
+    /// Cuts the key, and says what becomes of a request that lacks a fact.
     pub(crate) fn cut(&self, request: &impl Descriptor, path: &str, key: &mut KeyBuf) -> Cut {
         let (mut whole, mut knows_whom) = (true, false);
         for alternatives in &self.by {

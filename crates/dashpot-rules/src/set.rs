@@ -235,7 +235,11 @@ impl RuleSet {
             Selection { set: self, rules: SmallVec::new(), priority: None, path: None };
         // Who serves it may resolve dots or not. A rule is about both, a privilege only about what both
         // agree on.
-        let other_path = unresolved(request.path());
+        let other_path = match &path {
+            // As it is usual, and then there are no dots.
+            Cow::Borrowed(_) => None,
+            Cow::Owned(_) => unresolved(request.path()),
+        };
         if !self.priorities.is_empty() {
             let mut numbers = self.priority_index.find(&path, request);
             if let Some(other) = &other_path {

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::ops::Deref;
 use std::sync::OnceLock;
 
-use dashpot::Policy;
+use dashpot::{Check, Decision, MemoryStore, Policy};
 
 /// The policies of a tier, and their parts for several instances, made when they are first asked for.
 #[derive(Debug, Default)]
@@ -62,6 +62,22 @@ impl Policies {
             next = &parts.next;
         }
     }
+}
+
+/// Decides by what this process counted itself, of which it may grant its part: of each policy of `wholes`, the one
+/// that the check in its place asks.
+pub fn decide_in_part<'p, 'w>(
+    local: &MemoryStore,
+    parts: &[Check<'p, '_>],
+    wholes: impl IntoIterator<Item = &'w Policy>,
+) -> Decision<'p> {
+    let decided = local.decide_now(parts);
+    let asked = parts.iter().zip(wholes).zip(decided.statuses());
+    let statuses = asked.map(|((part, whole), status)| {
+        // What the whole would grant one day is not denied for ever.
+        if part.cost.units() <= whole.whole_limit() { status.for_now() } else { *status }
+    });
+    Decision::new(decided.at(), statuses).degraded()
 }
 
 impl FromIterator<Policy> for Policies {

@@ -126,8 +126,13 @@ const LINE_MAX: usize = 1000;
 /// What of a file's text may be sent to a terminal: no control characters, tabs as one space so that
 /// what is below stays below; and no passwords, which may be in a URL.
 pub(crate) fn printable(line: &str) -> String {
-    let mut shown = String::with_capacity(line.len());
-    let mut rest = line;
+    without_passwords(line).chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Stars in the place of who a URL says to be.
+pub(crate) fn without_passwords(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
     while let Some((before, after)) = rest.split_once("://") {
         let url = after.split(['"', '\'', ' ']).next().unwrap_or_default();
         let (user, _) = url.rsplit_once('@').unwrap_or_default();
@@ -135,7 +140,7 @@ pub(crate) fn printable(line: &str) -> String {
         rest = after.get(user.len()..).unwrap_or_default();
     }
     shown.push_str(rest);
-    shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    shown
 }
 
 fn floor_boundary(text: &str, index: usize) -> usize {

@@ -134,9 +134,8 @@ fn survives(text: &str) {
     };
     for problem in &problems {
         assert!(is_in(problem, text), "{problem:?} is not in {text:?}");
-        assert!(
-            !problem.to_string().contains(char::is_control) || problem.to_string().contains('\n')
-        );
+        let told = problem.to_string();
+        assert!(!told.contains(|c: char| c.is_control() && c != '\n'), "{told:?}");
     }
 }
 
@@ -165,6 +164,16 @@ fn mutate(text: &mut String, (what, from, to, token): &(u8, Index, Index, &str))
             *text = words.join(" ");
         }
     }
+}
+
+/// A terminal would act on it, and a line of its own would look like one of ours.
+#[test]
+fn what_is_quoted_of_a_file_is_fit_to_be_printed() {
+    let text = "[[rule]]\nname = 'a'\nlimits = '5/s'\nalgorithm = \"fixed\\u001b[2J\\nwindow\"\n";
+    let errors = RuleSet::parse(text).unwrap_err();
+    let [problem] = errors.problems() else { panic!("{errors}") };
+    let told = r"`fixed\u{1b}[2J\nwindow` is not an algorithm";
+    assert!(problem.message().starts_with(told), "{}", problem.message());
 }
 
 #[test]

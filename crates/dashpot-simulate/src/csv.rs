@@ -115,7 +115,8 @@ impl Csv {
     /// From the first to right after the last.
     #[must_use]
     pub fn length(&self) -> Duration {
-        Duration::from_nanos(self.arrivals.last().map_or(0, |arrival| arrival.at) + 1)
+        let last = self.arrivals.last().map_or(0, |arrival| arrival.at);
+        Duration::from_nanos(last).saturating_add(Duration::from_nanos(1))
     }
 }
 
@@ -145,6 +146,12 @@ mod tests {
         // Bob asks most, so he is 0.
         let seen = vec![(0, 1, 1), (500_000_000, 0, 2), (1_000_000_001, 0, 1)];
         assert_eq!(read, Ok(seen));
+    }
+
+    #[test]
+    fn the_last_moment_there_is_has_an_end() {
+        let csv = Csv::read("0\n18446744073.709551615\n".as_bytes()).unwrap();
+        assert_eq!(csv.length().as_nanos(), u128::from(u64::MAX) + 1);
     }
 
     #[test]

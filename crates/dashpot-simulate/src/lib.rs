@@ -26,6 +26,7 @@
     clippy::panic,
     clippy::unwrap_used
 )]
+#![forbid(unsafe_code)]
 
 mod arrival;
 mod csv;

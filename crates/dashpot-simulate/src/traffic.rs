@@ -155,9 +155,11 @@ impl fmt::Display for Traffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Steady(rate) => write!(f, "steady {rate}"),
-            Self::Burst { many, every } => {
-                write!(f, "burst {many} every {}", crate::text::time(*every).replace(' ', ""))
-            }
+            // As windows are written, since so it is read.
+            Self::Burst { many, every } => match Window::new(*every) {
+                Ok(every) => write!(f, "burst {many} every {every}"),
+                Err(_) => write!(f, "burst {many} every {}", crate::text::time(*every)),
+            },
             Self::Boundary(None) => f.write_str("boundary"),
             Self::Boundary(Some(limit)) => write!(f, "boundary {limit}"),
             Self::Poisson(rate) => write!(f, "poisson {rate}"),

@@ -15,6 +15,8 @@
 //! - [`Nginx`]: a real one.
 //! - [`Proxy`]: a network that is slow, mute or broken on demand.
 
+#![forbid(unsafe_code)]
+
 mod bell;
 mod block_on;
 pub mod bound;

@@ -22,9 +22,9 @@ impl Sink for HeaderMap {
 
 /// Fields for a response that is not there yet.
 #[derive(Default)]
-pub(crate) struct Lines(Vec<(HeaderName, HeaderValue)>);
+pub(crate) struct HeaderLines(Vec<(HeaderName, HeaderValue)>);
 
-impl Sink for Lines {
+impl Sink for HeaderLines {
     fn set(&mut self, name: HeaderName, value: HeaderValue) {
         self.0.push((name, value));
     }
@@ -34,7 +34,7 @@ impl Sink for Lines {
     }
 }
 
-impl Lines {
+impl HeaderLines {
     pub(crate) fn into_inner(self) -> Vec<(HeaderName, HeaderValue)> {
         self.0
     }

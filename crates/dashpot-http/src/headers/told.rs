@@ -1,8 +1,9 @@
 //! Which policy is told of, and the times that are told of it.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
-use dashpot::{Algorithm, Decision, Policy, PolicyStatus};
+use dashpot::{Algorithm, Policy, PolicyStatus};
 
 use crate::Wait;
 use crate::wait::whole_seconds;
@@ -22,18 +23,20 @@ pub(super) fn applied<'d, 'p>(
     statuses.iter().enumerate().filter_map(told)
 }
 
-fn is_limited(status: &PolicyStatus<'_>) -> bool {
+pub(super) fn is_limited(status: &PolicyStatus<'_>) -> bool {
     !status.policy().quota().is_unlimited()
 }
 
-/// The status that matters most to the caller: of the denier with the longest wait, else of the
-/// policy of which the smallest part remains. The first of equals.
-pub(super) fn governing<'d, 'p>(decision: &'d Decision<'p>) -> Option<&'d PolicyStatus<'p>> {
-    if !decision.is_allowed() {
-        return decision.denier().filter(|status| is_limited(status));
-    }
-    let limited = decision.statuses().iter().filter(|status| is_limited(status));
-    limited.reduce(|one, other| if has_less_left(other, one) { other } else { one })
+/// The status that matters most to the caller: of those who denied, the one with the longest wait; else of the
+/// policies with a limit, the one of which the smallest part remains. The first of equals.
+#[must_use]
+pub fn governing<'s, 'p>(statuses: &'s [PolicyStatus<'p>]) -> Option<&'s PolicyStatus<'p>> {
+    let denied = statuses.iter().filter(|status| status.is_denied());
+    let denier = denied.min_by_key(|status| Reverse((status.is_never(), status.retry_after())));
+    denier.or_else(|| {
+        let limited = statuses.iter().filter(|status| is_limited(status));
+        limited.reduce(|one, other| if has_less_left(other, one) { other } else { one })
+    })
 }
 
 fn has_less_left(one: &PolicyStatus<'_>, other: &PolicyStatus<'_>) -> bool {

@@ -135,9 +135,6 @@ pub(crate) fn normal(path: &str) -> Cow<'_, str> {
 /// The same with `.` and `..` left where they are, if there are any: there are servers that take them
 /// for names, and their files are where they say.
 pub(crate) fn unresolved(path: &str) -> Option<String> {
-    if is_normal(path) {
-        return None;
-    }
     let plain = unescape(path, is_plain);
     let segments = || plain.split('/').filter(|segment| !segment.is_empty());
     let has_dots = segments().any(|segment| matches!(segment, "." | ".."));

@@ -36,6 +36,9 @@ fn another_mistake_in_the_line_of_a_store_tells_no_password() {
         "[store]\nurl = \"redis://:hunter2@a",
         "[store]\nurl = redis://:hunter2@a",
         "[store]\nurl = \"redis://:hunter2@a\" deadline = \"1ms\"",
+        // Where it is taken for a key.
+        "[store]\n\"redis://:hunter2@a\" = 5",
+        "match = { header = { a = 5 } store]\nurl = \"redis://:hunter2@a\"",
     ] {
         let told = errors(file);
         assert!(!told.contains("hunter2"), "{told}");

@@ -149,7 +149,8 @@ impl Connection {
     }
 
     /// Whether the other side has neither closed it nor said anything unasked.
-    pub(super) fn is_fresh(&self) -> bool {
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
         let stream = self.stream.get_ref();
         let peek = stream.set_nonblocking(true).and_then(|()| stream.peek(&mut [0]));
         let idle = matches!(peek, Err(error) if error.kind() == ErrorKind::WouldBlock);

@@ -95,17 +95,12 @@ impl Slot {
         }
         let question = Question { policy, ..self.question(missing) };
         let status = terms.recalled.answer(&question, policy, at, false);
-        let standing = Standing {
-            limit: status.limit(),
-            // Less than was asked for, though some may have come back by now.
-            remaining: status.remaining().saturating_add(left).min(units.saturating_sub(1)),
-            reset_after_nanos: nanos(status.reset_after()),
-            available_after_nanos: if left > 0 {
-                Some(0)
-            } else {
-                status.available_after().map(nanos)
-            },
-        };
+        let mut standing = status.standing();
+        // Less than was asked for, though some may have come back by now.
+        standing.remaining = standing.remaining.saturating_add(left).min(units.saturating_sub(1));
+        if left > 0 {
+            standing.available_after_nanos = Some(0);
+        }
         if units > policy.limit() {
             return PolicyStatus::deny(policy, standing, Retry::Never);
         }
