@@ -1,11 +1,12 @@
 //! `dashpot check`: ask a limit, and see what it says.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 
 use clap::builder::BoolishValueParser;
 use dashpot::{Outcome, Policy};
 
 use crate::answer::OutcomeWord;
+use crate::key::written;
 use crate::limit::{Counts, Limit};
 use crate::{Exit, table};
 
@@ -45,15 +46,10 @@ pub(crate) fn run(args: &Args) -> Exit {
         Err(exit) => return exit,
     };
     let mut outcome = Outcome::Allow;
-    match ask(args, &policy, &counts, &mut outcome, &mut io::stdout().lock()) {
-        // Whoever reads may have seen enough.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            eprintln!("error: cannot write the answer: {error}");
-            Exit::Output
-        }
-        Ok(Some(exit)) => exit,
-        _ if outcome == Outcome::Deny => Exit::Denied,
-        _ => Exit::Fine,
+    match written(ask(args, &policy, &counts, &mut outcome, &mut io::stdout().lock())) {
+        Ok(Some(exit)) | Err(exit) => exit,
+        Ok(None) if outcome == Outcome::Deny => Exit::Denied,
+        Ok(None) => Exit::Fine,
     }
 }
 

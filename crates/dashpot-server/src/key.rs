@@ -120,13 +120,13 @@ fn top(server: &OneServer, most: u16, json: bool) -> Result<(), Exit> {
 }
 
 /// How the command ends, if the answer could not be written.
-pub(crate) fn written(result: io::Result<()>) -> Result<(), Exit> {
-    match result {
+pub(crate) fn written<T: Default>(result: io::Result<T>) -> Result<T, Exit> {
+    result.or_else(|error| match error.kind() {
         // Whoever reads may have seen enough.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+        ErrorKind::BrokenPipe => Ok(T::default()),
+        _ => {
             eprintln!("error: cannot write the answer: {error}");
             Err(Exit::Output)
         }
-        _ => Ok(()),
-    }
+    })
 }

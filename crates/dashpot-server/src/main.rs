@@ -9,6 +9,7 @@
     clippy::panic,
     clippy::unwrap_used
 )]
+#![forbid(unsafe_code)]
 
 mod answer;
 mod check;

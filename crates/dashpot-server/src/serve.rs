@@ -1,6 +1,7 @@
 //! `dashpot serve`: the decision service.
 
 pub(crate) mod api;
+pub(crate) mod body;
 pub(crate) mod common;
 pub(crate) mod connection;
 pub(crate) mod envoy;
@@ -15,7 +16,6 @@ pub(crate) mod question;
 mod received;
 mod reservation;
 pub(crate) mod resp;
-mod scarcest;
 mod secret;
 mod service;
 mod settings;

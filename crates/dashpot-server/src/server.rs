@@ -55,9 +55,13 @@ pub(crate) struct InsteadOfFile {
 impl InsteadOfFile {
     /// The server, if there is one.
     pub(crate) fn open(&self) -> Result<Option<Server>, Exit> {
-        let server = self.server.clone();
-        server.map(|url| Server::new(url, self.admin_token.clone())).transpose()
+        open(self.server.as_ref(), self.admin_token.as_ref())
     }
+}
+
+/// The server of this URL, if there is one.
+fn open(url: Option<&Uri>, token: Option<&String>) -> Result<Option<Server>, Exit> {
+    url.map(|url| Server::new(url.clone(), token.cloned())).transpose()
 }
 
 /// A server that has to be named.
@@ -75,8 +79,7 @@ pub(crate) struct OneServer {
 impl AnyServer {
     /// The server, if there is one.
     pub(crate) fn open(&self) -> Result<Option<Server>, Exit> {
-        let server = self.server.clone();
-        server.map(|url| Server::new(url, self.admin_token.clone())).transpose()
+        open(self.server.as_ref(), self.admin_token.as_ref())
     }
 
     pub(crate) const fn is_named(&self) -> bool {

@@ -28,12 +28,12 @@ use hyper::body::{Body, Incoming};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinError;
 
+use crate::serve::body;
 use crate::serve::connection::Progress;
 use crate::serve::metrics::Door;
 use crate::serve::received::Received;
 use crate::serve::service::Shared;
 use crate::serve::store::AnyStore;
-use crate::serve::text::Object;
 use crate::serve::wrong::Wrong;
 use events::Events;
 use openapi::Documented;
@@ -238,56 +238,8 @@ impl Call {
     /// The body as JSON; if it is not what it should be, the field is named.
     pub(crate) fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Wrong> {
         plain(&self.head.headers)?;
-        match serde_json::from_slice(&self.body) {
-            Ok(Object(read)) => Ok(read),
-            // Read again to see where: that takes longer, and only who is wrong waits for it.
-            Err(_) => Err(self.mistake::<T>()),
-        }
+        body::read(&self.body)
     }
-
-    #[cold]
-    fn mistake<'a, T: Deserialize<'a>>(&'a self) -> Wrong {
-        if self.body.is_empty() {
-            return Wrong::new(StatusCode::BAD_REQUEST, "there is no body; send JSON");
-        }
-        let reader = &mut serde_json::Deserializer::from_slice(&self.body);
-        match serde_path_to_error::deserialize::<_, Object<T>>(reader) {
-            Err(error) => {
-                let detail = in_our_words(&error.inner().to_string());
-                // Where nothing could be read there is no place.
-                let path = error.path().to_string().replace('?', ".");
-                match missing_or_unknown(&detail) {
-                    Some(field) if path == "." => Wrong::field(field.to_owned(), detail),
-                    Some(field) if !path.ends_with(field) => {
-                        Wrong::field(format!("{path}.{field}"), detail)
-                    }
-                    _ if path == "." => Wrong::new(StatusCode::BAD_REQUEST, detail),
-                    _ => Wrong::field(path, detail),
-                }
-            }
-            Ok(_) => Wrong::new(StatusCode::BAD_REQUEST, "there is something after the JSON"),
-        }
-    }
-}
-
-/// What the library says, to those who do not know what it is written in.
-fn in_our_words(detail: &str) -> String {
-    let words = [
-        ("invalid type: map", "invalid type: object"),
-        ("invalid type: sequence", "invalid type: list"),
-        ("expected u64", "expected a whole number, 0 or more"),
-        ("expected a sequence", "expected a list"),
-        ("expected a map", "expected an object"),
-    ];
-    words.iter().fold(detail.to_owned(), |detail, (theirs, ours)| detail.replace(theirs, ours))
-}
-
-/// The field that is missing or unknown, which a path does not tell.
-fn missing_or_unknown(detail: &str) -> Option<&str> {
-    let rest = detail
-        .strip_prefix("missing field `")
-        .or_else(|| detail.strip_prefix("unknown field `"))?;
-    Some(rest.split_once('`')?.0)
 }
 
 /// A compressed body is not inflated: a few bytes of it can be a gigabyte.

@@ -12,8 +12,8 @@ use crate::serve::wrong::Wrong;
 /// How many are remembered, to be found without being read again.
 const REMEMBERED: usize = 4096;
 
-/// How many windows and algorithms there may be, if they are counted in memory: each has a table of
-/// its own, for good.
+/// How many windows and algorithms there may be: each has a table of its own in memory, for good, which stands in for
+/// Redis as well.
 const KINDS: usize = 1024;
 
 /// A limit as it was written.
@@ -107,7 +107,7 @@ impl Limits {
         if kinds.len() >= KINDS && !kinds.contains(&kind) {
             let detail = format!(
                 "{KINDS} different windows and algorithms have been asked for, and each takes memory for good; \
-                 use fewer, or a store on Redis"
+                 use fewer"
             );
             return Err(Wrong::field(format!("{place}limit"), detail));
         }

@@ -93,9 +93,9 @@ impl OneCheck<'_> {
     }
 }
 
-/// What is asked.
+/// What is asked, by its form.
 #[derive(Debug)]
-pub(crate) enum Asked<'a> {
+pub(crate) enum Form<'a> {
     One(OneCheck<'a>),
     Several(Vec<OneCheck<'a>>),
     Request(AskedRequest<'a>),
@@ -107,7 +107,7 @@ impl<'a> Question<'a> {
     }
 
     /// What is asked, if that is clear.
-    pub(crate) fn asked(self) -> Result<Asked<'a>, Wrong> {
+    pub(crate) fn form(self) -> Result<Form<'a>, Wrong> {
         let Self { key, limit, algorithm, queue, undelayed, zone, cost, checks, request, .. } =
             self;
         let of_limit = [
@@ -121,7 +121,7 @@ impl<'a> Question<'a> {
         if let Some(Object(request)) = request {
             alone(&of_limit, "request")?;
             alone(&[("checks", checks.is_some())], "request")?;
-            return Ok(Asked::Request(request));
+            return Ok(Form::Request(request));
         }
         if let Some(checks) = checks {
             alone(&of_limit, "checks")?;
@@ -132,7 +132,7 @@ impl<'a> Question<'a> {
             let sound = |(number, Object(check)): (usize, Object<OneCheck<'a>>)| {
                 check.sound(&format!("checks[{number}]."))
             };
-            return Ok(Asked::Several(
+            return Ok(Form::Several(
                 checks.into_iter().enumerate().map(sound).collect::<Result<_, _>>()?,
             ));
         }
@@ -148,7 +148,7 @@ impl<'a> Question<'a> {
         let key = key.ok_or_else(|| missing("key", example))?;
         let limit = limit.ok_or_else(|| missing("limit", example))?;
         let check = OneCheck { key, limit, algorithm, queue, undelayed, zone, cost };
-        Ok(Asked::One(check.sound("")?))
+        Ok(Form::One(check.sound("")?))
     }
 }
 

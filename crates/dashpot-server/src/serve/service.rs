@@ -9,7 +9,7 @@ use std::time::Instant;
 use dashpot::{
     Check, Cost, Decision, Key, Limiter, MemoryStore, Policy, Quota, Reservation, Store, StoreError,
 };
-use dashpot_rules::{LiveRules, LoadError, Plan, Reload, Ruling, Trust};
+use dashpot_rules::{LiveRules, LoadError, Plan, Reload, Ruling, Trust, decide_in_part};
 use tracing::{debug, error, info, warn};
 
 use crate::proxy::Gateway;
@@ -140,12 +140,7 @@ impl Service {
         let checks: Vec<Check<'p, '_>> = { parts.iter().zip(wholes) }
             .map(|(part, whole)| Check::new(part, whole.key).cost(whole.cost))
             .collect();
-        let decided = self.local.decide_now(&checks);
-        let statuses = decided.statuses().iter().zip(wholes).map(|(status, whole)| {
-            // What the whole would grant one day is not denied for ever.
-            if whole.cost.units() <= whole.policy.limit() { status.for_now() } else { *status }
-        });
-        Decision::new(decided.at(), statuses).degraded()
+        decide_in_part(&self.local, &checks, wholes.iter().map(|whole| whole.policy))
     }
 
     /// Logs, now and then, that somebody asks about what nothing limits.

@@ -20,7 +20,7 @@ use tokio::time::{Interval, interval, sleep, timeout};
 use tracing::debug;
 
 use crate::serve::connection::Worker;
-use crate::serve::envoy::grpc::{Answer, Asked, PATIENCE};
+use crate::serve::envoy::grpc::{Answer, GrpcCall, PATIENCE};
 use crate::serve::metrics::Door;
 
 /// How many questions a caller may ask at once; more wait on its side.
@@ -79,7 +79,7 @@ pub(crate) async fn serve(
         loop {
             match connection.poll_accept(context) {
                 Poll::Ready(Some(Ok((request, respond)))) => {
-                    waiting.push((Asked::of(request), respond));
+                    waiting.push((GrpcCall::of(request), respond));
                     if waiting.len() < BATCH {
                         continue;
                     }
@@ -109,8 +109,8 @@ pub(crate) async fn serve(
             }
             // By now all has been read that is there: mostly whole messages.
             quiet.interrupt();
-            for (asked, respond) in waiting.drain(..) {
-                begin(&worker, &open, asked, respond, context);
+            for (call, respond) in waiting.drain(..) {
+                begin(&worker, &open, call, respond, context);
             }
         }
     });
@@ -152,12 +152,12 @@ impl Quiet {
 fn begin(
     worker: &Arc<Worker>,
     open: &Arc<()>,
-    mut asked: Asked,
+    mut call: GrpcCall,
     respond: SendResponse<Bytes>,
     context: &mut Context<'_>,
 ) {
     let began = Instant::now();
-    match asked.answer_now(&worker.service, context) {
+    match call.answer_now(&worker.service, context) {
         Some((counted, response)) => {
             worker.count(counted, began);
             // Who has left does not hear it.
@@ -166,7 +166,7 @@ fn begin(
         None => {
             let (worker, open) = (worker.clone(), open.clone());
             tokio::spawn(async move {
-                finish(&worker, asked, respond, began).await;
+                finish(&worker, call, respond, began).await;
                 drop(open);
             });
         }
@@ -174,9 +174,9 @@ fn begin(
 }
 
 /// Answers a request to the end, whether or not somebody waits for it.
-async fn finish(worker: &Worker, asked: Asked, respond: SendResponse<Bytes>, began: Instant) {
-    let is_watch = asked.is_watch();
-    let (counted, response) = asked.answer(&worker.service).await;
+async fn finish(worker: &Worker, call: GrpcCall, respond: SendResponse<Bytes>, began: Instant) {
+    let is_watch = call.is_watch();
+    let (counted, response) = call.answer(&worker.service).await;
     worker.count(counted, began);
     if let Ok(Some((body, stream))) = send(response, respond) {
         let _ = pump(body, stream, is_watch).await;

@@ -247,7 +247,7 @@ impl<'r> Replay<'r> {
             };
             if let Some(used) = used {
                 self.store.settle_now(&one.reservation, used);
-            } else if one.reservation.policy().quota().is_concurrent() {
+            } else if one.reservation.is_permit() {
                 held.push(one.reservation);
             }
         }

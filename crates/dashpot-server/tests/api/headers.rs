@@ -51,6 +51,31 @@ fn all_limits_are_listed_and_the_tightest_one_speaks() {
 }
 
 #[test]
+fn nothing_left_is_told_before_hardly_anything_left() {
+    let server = Server::start(&[]);
+    let checks = json!([
+        {"key": "a", "limit": "10M/day", "cost": 9_999_999},
+        {"key": "b", "limit": "1/day"},
+    ]);
+    let answer = server.check(&json!({ "checks": checks })).allowed();
+    let policy = fields::list(answer.header("ratelimit-policy").unwrap());
+    assert_eq!(policy[0].number("q"), 1, "{answer:?}");
+    assert_eq!(fields::list(answer.header("ratelimit").unwrap())[0].number("r"), 0, "{answer:?}");
+}
+
+#[test]
+fn what_has_no_limit_hides_none() {
+    let server = Server::start(&[]);
+    let checks = json!([
+        {"key": "a", "limit": "unlimited", "cost": 0},
+        {"key": "a", "limit": "10/s", "cost": 0},
+    ]);
+    let answer = server.check(&json!({ "checks": checks })).allowed();
+    let policy = fields::list(answer.header("ratelimit-policy").expect("a policy"));
+    assert_eq!(policy[0].number("q"), 10, "{answer:?}");
+}
+
+#[test]
 fn permits_are_told_as_such() {
     let server = Server::start(&[]);
     let ask = json!({"key": "a", "limit": "2 concurrent", "reserve": true});

@@ -16,9 +16,8 @@ use super::openapi::{self, Documented};
 use super::{Answered, Call, Route, json};
 use crate::answer::{Answer, OutcomeWord, Reason};
 use crate::serve::metrics::Door;
-use crate::serve::question::{Asked, AskedRequest, OneCheck, Question};
+use crate::serve::question::{AskedRequest, Form, OneCheck, Question};
 use crate::serve::reservation::{How, Part, Taken};
-use crate::serve::scarcest::scarcest;
 use crate::serve::service::{Service, Shared};
 use crate::serve::store::AnyStore;
 use crate::serve::wrong::Wrong;
@@ -44,10 +43,13 @@ pub(crate) const ROUTE: Route = Route {
 async fn answer(service: &Shared, call: &Call) -> Answered {
     let question: Question<'_> = call.json()?;
     let (cost, reserve) = (question.cost, question.reserves());
-    match question.asked()? {
-        Asked::One(check) => ask_limits(service, &[check], "", reserve).await,
-        Asked::Several(checks) => ask_limits(service, &checks, "checks", reserve).await,
-        Asked::Request(request) => ask_rules(service, &request, cost.unwrap_or(1), reserve).await,
+    match question.form()? {
+        Form::One(check) => ask_limits(service, &[check], "", reserve).await,
+        Form::Several(checks) => ask_limits(service, &checks, "checks", reserve).await,
+        Form::Request(request) => {
+            // In a box, or those who ask about limits would carry the room it takes.
+            Box::pin(ask_rules(service, &request, cost.unwrap_or(1), reserve)).await
+        }
     }
 }
 
@@ -112,9 +114,8 @@ async fn ask_limits(
         if reserve {
             let mut taken = Vec::new();
             for check in checks.iter().filter(|check| check.cost != Cost::PEEK) {
-                let is_permit = check.policy.quota().is_concurrent();
-                let how = if is_permit { How::Release } else { How::Used };
                 if let Some(reservation) = check.reservation(&decision) {
+                    let how = if reservation.is_permit() { How::Release } else { How::Used };
                     taken.push(Part::new(&reservation, how, local));
                 }
             }
@@ -123,14 +124,14 @@ async fn ask_limits(
     } else {
         service.counters.ad_hoc.deny();
         for (status, check) in decision.statuses().iter().zip(&checks) {
-            if status.outcome() == dashpot::Outcome::Deny {
+            if status.is_denied() {
                 service.note_one("", check.key);
             }
         }
     }
     let rules = service.rules.borrow();
-    // They share a name, so the headers are about one of them: the one to wait for, or the scarcest.
-    match scarcest(decision.statuses()).filter(|_| checks.len() > 1) {
+    // They share a name, so the headers are about one of them: the one that matters.
+    match headers::governing(decision.statuses()).filter(|_| checks.len() > 1) {
         Some(one) => tell(&answer, Some(&Decision::new(decision.at(), [*one])), &rules),
         None => tell(&answer, Some(&decision), &rules),
     }
@@ -191,7 +192,7 @@ fn taken<'r>(plan: &Plan<'r>, ruling: &Ruling<'r>, pending: Vec<Pending<'_>>) ->
     let part = |one: &Pending<'_>| {
         let how = match one.rule.settle() {
             // A rule may have rates beside its permits.
-            Settle::Release if !one.reservation.policy().quota().is_concurrent() => How::Whole,
+            Settle::Release if !one.reservation.is_permit() => How::Whole,
             settle => settle.into(),
         };
         Part::new(&one.reservation, how, one.local)

@@ -44,7 +44,7 @@ pub(crate) async fn answer(service: &Shared, call: &Call) -> Answered {
     let mut ruling = service.decide(&plan).await;
     // Nobody will say when the request is over.
     for Pending { reservation, local, .. } in ruling.take_pending() {
-        if !reservation.policy().quota().is_concurrent() {
+        if !reservation.is_permit() {
             continue;
         }
         // What fails now, the store tries again itself.

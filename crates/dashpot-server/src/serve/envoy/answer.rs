@@ -13,7 +13,6 @@ use super::message::{
     self, Code, DescriptorStatus, HeaderValue, RateLimit, RateLimitResponse, Unit,
 };
 use super::question::{Held, Part, Written};
-use crate::serve::scarcest::scarcest;
 
 /// The answer.
 pub(super) fn tell(
@@ -47,7 +46,9 @@ fn status(part: &Part<'_>, outcomes: &Outcomes<'_>, at: Timestamp) -> Descriptor
         return DescriptorStatus { limit_remaining: u32::MAX, ..nothing };
     }
     // Of several, the one that matters.
-    let Some(status) = scarcest(&outcomes.statuses) else { return nothing };
+    let statuses = &outcomes.statuses;
+    let status = headers::governing(statuses).or(statuses.first());
+    let Some(status) = status else { return nothing };
     let policy = status.policy();
     if policy.quota().is_unlimited() {
         return DescriptorStatus { limit_remaining: u32::MAX, ..nothing };
@@ -101,7 +102,7 @@ fn one_of_each<'p>(statuses: &[PolicyStatus<'p>]) -> SmallVec<[PolicyStatus<'p>;
     for status in statuses {
         let name = status.policy().name();
         match told.iter_mut().find(|known| known.policy().name() == name) {
-            Some(known) => *known = *scarcest(&[*known, *status]).unwrap_or(status),
+            Some(known) => *known = *headers::governing(&[*known, *status]).unwrap_or(status),
             None => told.push(*status),
         }
     }

@@ -1,8 +1,6 @@
 //! From plans to how each descriptor stands.
 
-use std::time::Duration;
-
-use dashpot::{Check, Cost, Outcome, PolicyStatus, Reservation, Retry, Standing, Timestamp};
+use dashpot::{Check, Cost, Outcome, PolicyStatus, Reservation, Retry, Timestamp};
 use dashpot_rules::{Asked, Plan, Refusal, Ruling};
 use smallvec::SmallVec;
 
@@ -51,7 +49,9 @@ impl<'r> Decided<'r> {
                     Outcome::Allow => *after,
                     // Until all is as it was: enough for any cost that can pass.
                     Outcome::Deny if status.is_never() => denied(after, Retry::Never),
-                    Outcome::Deny => denied(after, Retry::After(nanos(after.reset_after()))),
+                    Outcome::Deny => {
+                        denied(after, Retry::After(after.standing().reset_after_nanos))
+                    }
                 };
             }
         };
@@ -155,7 +155,7 @@ fn untaken<'r, 'p>(plan: &'p Plan<'r>, ruling: &Ruling<'r>) -> Vec<Check<'r, 'p>
     let mut checks = plan.shadow_checks();
     for Asked { statuses, .. } in plan.asked(ruling).iter().filter(|one| !one.enforced) {
         let own = checks.by_ref().take(statuses.len());
-        if statuses.iter().any(is_denial) {
+        if statuses.iter().any(PolicyStatus::is_denied) {
             untaken.extend(own);
         } else {
             own.for_each(drop);
@@ -213,7 +213,7 @@ fn stand<'r>(
                     Hits::Look => as_look(status),
                     Hits::Take(_) | Hits::GiveBack(_) => *status,
                 };
-                own.is_over |= *enforced && status.outcome() == Outcome::Deny;
+                own.is_over |= *enforced && status.is_denied();
                 own.statuses.push(status);
                 if *enforced {
                     all.enforced.push(status);
@@ -227,12 +227,12 @@ fn stand<'r>(
 
 /// A look is denied what nobody could take.
 fn as_look<'p>(status: &PolicyStatus<'p>) -> PolicyStatus<'p> {
-    if status.remaining() > 0 || status.outcome() == Outcome::Deny {
+    if status.remaining() > 0 || status.is_denied() {
         return *status;
     }
-    let retry = match status.available_after() {
+    let retry = match status.standing().available_after_nanos {
         _ if status.limit() == 0 => Retry::Never,
-        Some(wait) => Retry::After(nanos(wait)),
+        Some(nanos) => Retry::After(nanos),
         None => Retry::Unknown,
     };
     denied(status, retry)
@@ -240,17 +240,7 @@ fn as_look<'p>(status: &PolicyStatus<'p>) -> PolicyStatus<'p> {
 
 /// The same standing, denied.
 fn denied<'p>(status: &PolicyStatus<'p>, retry: Retry) -> PolicyStatus<'p> {
-    let standing = Standing {
-        limit: status.limit(),
-        remaining: status.remaining(),
-        reset_after_nanos: nanos(status.reset_after()),
-        available_after_nanos: status.available_after().map(nanos),
-    };
-    PolicyStatus::deny(status.policy(), standing, retry)
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+    PolicyStatus::deny(status.policy(), status.standing(), retry)
 }
 
 /// Gives back what was taken too much, if the call passes: as it would have been taken.
@@ -302,8 +292,4 @@ async fn settle(
     let reservation = Reservation::new(check.policy.clone(), check.key, charged, decided.at);
     // What fails is logged there, and nobody can do anything about it here.
     let _ = service.settle(&reservation, decided.is_degraded, used).await;
-}
-
-fn is_denial(status: &PolicyStatus<'_>) -> bool {
-    status.outcome() == Outcome::Deny
 }

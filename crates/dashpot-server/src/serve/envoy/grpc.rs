@@ -47,8 +47,8 @@ pub(crate) enum Answer {
 /// The method that tells of changes, and so may be quiet for long.
 const WATCH: &str = "/grpc.health.v1.Health/Watch";
 
-/// What a request is, of which no more is kept than is needed: it is moved about, and requests are long.
-pub(crate) enum Asked {
+/// What is called, of which no more is kept than is needed: it is moved about, and requests are long.
+pub(crate) enum GrpcCall {
     /// The one that counts, as far as its message has been read.
     Decide(Reading),
     /// The same, read, and nobody can say at once.
@@ -62,7 +62,7 @@ pub(crate) enum Asked {
 /// How it went, in words of HTTP, if it is one of those that are counted; and the answer.
 pub(crate) type Answered = (Option<StatusCode>, Response<Answer>);
 
-impl Asked {
+impl GrpcCall {
     pub(crate) fn of(request: Request<RecvStream>) -> Self {
         if request.uri().path() != SHOULD_RATE_LIMIT {
             return Self::Other(Box::new(request.map(Coming)));
