@@ -1,0 +1,116 @@
+//! Envoy's rate limit service: calls as protobuf and as JSON, and files of envoyproxy/ratelimit.
+
+use std::sync::LazyLock;
+
+use dashpot::Algorithm;
+use dashpot_rules::OnStoreError;
+use prost::Message;
+use serde::Deserialize;
+
+use super::compile::{Terms, compile};
+use super::json::{Call, Told};
+use super::limits::{HashMap, Limits};
+use super::message::{
+    Entry, RateLimitDescriptor, RateLimitOverride, RateLimitRequest, RateLimitResponse,
+};
+use crate::serve::body;
+
+const TERMS: Terms = Terms {
+    algorithm: Algorithm::FixedWindow,
+    on_store_error: OnStoreError::Allow,
+    on_redis: false,
+};
+
+/// As much as a file may say.
+const FILE: &str = include_str!("../corpus/envoy_yaml/whole.yaml");
+
+static LIMITS: LazyLock<Limits> = LazyLock::new(|| limits(FILE).expect("the file is right"));
+
+fn limits(text: &str) -> Result<Limits, String> {
+    let sources = [("file.yaml".to_owned(), text.to_owned())];
+    compile(&sources, TERMS, &HashMap::default()).map_err(|problems| problems.to_string())
+}
+
+/// A call as protobuf: what was understood is written as it was understood.
+pub fn survives_call(data: &[u8]) {
+    let Ok(call) = RateLimitRequest::decode(data) else { return };
+    let again = RateLimitRequest::decode(&*call.encode_to_vec()).expect("what we wrote is read");
+    assert_eq!(call, again);
+    finds(&call);
+    // It means the same as JSON, where units below nothing cannot be written.
+    let is_below = |limit: &RateLimitOverride| limit.unit < 0;
+    if call.descriptors.iter().any(|one| one.limit.as_ref().is_some_and(is_below)) {
+        return;
+    }
+    let json = body::read::<Call>(as_json(&call).as_bytes()).expect("as JSON it is one, too");
+    assert_eq!(RateLimitRequest::from(json), call);
+    // The same bytes as an answer, which is what `POST /json` writes.
+    if let Ok(answer) = RateLimitResponse::decode(data) {
+        let told = serde_json::to_string(&Told::from(&answer)).expect("an answer is JSON");
+        assert!(told.contains("overallCode"));
+    }
+}
+
+/// A call as JSON: what was understood is written to the same bytes as Envoy's would be.
+pub fn survives_json(data: &[u8]) {
+    let Ok(json) = body::read::<Call>(data) else { return };
+    let call = RateLimitRequest::from(json);
+    let again = RateLimitRequest::decode(&*call.encode_to_vec()).expect("what we wrote is read");
+    assert_eq!(call, again);
+    finds(&call);
+}
+
+/// Limits are found by descriptors, with places for shared values that are there.
+fn finds(call: &RateLimitRequest) {
+    for descriptor in &call.descriptors {
+        if let Some(found) = LIMITS.find(&call.domain, &descriptor.entries) {
+            assert!(LIMITS.knows(&call.domain));
+            assert!(found.shared.iter().all(|(place, _)| *place < descriptor.entries.len()));
+        }
+    }
+}
+
+/// By proto3's mapping: numbers of 64 bits are texts.
+fn as_json(call: &RateLimitRequest) -> String {
+    let descriptor = |one: &RateLimitDescriptor| {
+        let entry = |entry: &Entry| serde_json::json!({ "key": entry.key, "value": entry.value });
+        let limit = one.limit.map(|limit| {
+            serde_json::json!({ "requestsPerUnit": limit.requests_per_unit, "unit": limit.unit })
+        });
+        serde_json::json!({
+            "entries": one.entries.iter().map(entry).collect::<Vec<_>>(),
+            "limit": limit,
+            "hitsAddend": one.hits_addend.map(|hits| hits.to_string()),
+            "isNegativeHits": one.is_negative_hits,
+        })
+    };
+    let descriptors: Vec<_> = call.descriptors.iter().map(descriptor).collect();
+    let domain = &call.domain;
+    serde_json::json!({ "domain": domain, "descriptors": descriptors, "hits_addend": call.hits_addend })
+        .to_string()
+}
+
+/// A file: limits, or mistakes with a place in it.
+pub fn survives_yaml(text: &str) {
+    match limits(text) {
+        Ok(read) => {
+            let names: Vec<_> = read.rules().iter().map(|rule| rule.name().to_owned()).collect();
+            let again = limits(text).expect("it was right a moment ago");
+            assert!(again.rules().iter().map(|rule| rule.name()).eq(names.iter()));
+        }
+        Err(told) => {
+            let lines = text.split(['\n', '\r']).count().max(1);
+            for problem in told.lines().filter(|line| line.starts_with("file.yaml:")) {
+                let mut place = problem["file.yaml:".len()..].split(':');
+                let line = place.next().and_then(|line| line.parse::<usize>().ok());
+                assert!(line.is_none_or(|line| (1..=lines + 1).contains(&line)), "{problem}");
+            }
+            assert!(!told.is_empty());
+        }
+    }
+    // Whatever it is as YAML, it is a value, too, or none: the library's bounds hold.
+    let _ = serde_saphyr::from_str::<Any>(text);
+}
+
+#[derive(Deserialize)]
+struct Any {}
