@@ -10,6 +10,7 @@ mod ledger;
 mod links;
 mod mentions;
 mod rule_files;
+mod security;
 #[path = "../support/service.rs"]
 mod service;
 mod shell;
