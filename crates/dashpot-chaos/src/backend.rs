@@ -1,0 +1,43 @@
+//! What is behind the gateway: it answers, and remembers who came through.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::http::HeaderMap;
+use tokio::net::TcpListener;
+
+/// The header that tells one call from another.
+pub(crate) const CALL: &str = "x-call";
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen(Arc<Mutex<HashSet<u64>>>);
+
+impl Seen {
+    /// Whether this call came through.
+    pub(crate) fn has(&self, call: u64) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&call)
+    }
+
+    fn note(&self, headers: &HeaderMap) {
+        let call = headers.get(CALL).and_then(|call| call.to_str().ok()?.parse().ok());
+        if let Some(call) = call {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(call);
+        }
+    }
+}
+
+/// Serves until the process ends.
+pub(crate) async fn serve() -> (SocketAddr, Seen) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let seen = Seen::default();
+    let noted = seen.clone();
+    let app = Router::new().fallback(move |headers: HeaderMap| async move {
+        noted.note(&headers);
+        "hello"
+    });
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    (address, seen)
+}

@@ -1,0 +1,148 @@
+//! Whether an answer is one that may be given, and in time.
+
+use reqwest::Response;
+
+use crate::callers::PATIENCE;
+use crate::fleet::Door;
+use crate::rules::Limit;
+use crate::soak::{Soak, lock};
+use crate::troubles::Trouble;
+
+/// The rule file's `deadline`, in seconds.
+const DEADLINE: f64 = 0.05;
+/// What an answer takes on a busy machine besides, in seconds.
+const SLACK: f64 = 0.35;
+/// How long the gateway waits for the backend.
+const BACKEND: f64 = 1.0;
+
+pub(crate) enum Answer {
+    Allowed,
+    Denied,
+    /// The store does not answer.
+    Unavailable,
+    /// The backend does not.
+    NoBackend,
+    /// It came to nothing.
+    Failed(String),
+    /// A caller with manners gave it up before it was sent, or after it was refused too often.
+    GaveUp,
+    Unexpected(String),
+}
+
+impl Answer {
+    pub(crate) fn of_http(answer: reqwest::Result<Response>) -> Self {
+        match answer {
+            Err(error) => Self::Failed(format!("{error:?}")),
+            Ok(response) => match response.status().as_u16() {
+                200 => Self::Allowed,
+                429 => Self::Denied,
+                503 => Self::Unavailable,
+                502 | 504 => Self::NoBackend,
+                other => Self::Unexpected(other.to_string()),
+            },
+        }
+    }
+
+    pub(crate) fn of_manners(answer: Result<Response, reqwest_middleware::Error>) -> Self {
+        match answer {
+            Ok(response) => Self::of_http(Ok(response)),
+            Err(reqwest_middleware::Error::Reqwest(error)) => Self::of_http(Err(error)),
+            Err(reqwest_middleware::Error::Middleware(_)) => Self::GaveUp,
+        }
+    }
+}
+
+/// A call that was answered, or was not.
+pub(crate) struct Asked {
+    pub(crate) door: Door,
+    /// What counts it, by key.
+    pub(crate) limits: Vec<(String, Limit)>,
+    pub(crate) sent: f64,
+    pub(crate) call: u64,
+    /// Whether it went by the network that breaks.
+    pub(crate) by_network: bool,
+}
+
+impl Asked {
+    pub(crate) fn judge(&self, soak: &Soak, answer: Answer) {
+        self.judge_within(soak, answer, DEADLINE + SLACK);
+    }
+
+    /// For a caller who waits by itself.
+    pub(crate) fn judge_patient(&self, soak: &Soak, answer: Answer) {
+        // It is sent as long as five seconds have not passed, and then answered or not.
+        self.judge_within(soak, answer, 5.0 + PATIENCE.as_secs_f64() + SLACK);
+    }
+
+    fn judge_within(&self, soak: &Soak, answer: Answer, usual: f64) {
+        let received = soak.now();
+        let took = received - self.sent;
+        let had = |trouble| soak.troubles.touched(trouble, self.sent, received);
+        let door = self.door;
+        let broken = had(Trouble::Gone(door));
+        // Its network is slow, or it stands still.
+        let slowed =
+            broken || had(Trouble::Slow(door)) || (self.by_network && had(Trouble::Network(door)));
+        let backend = door == Door::Gateway && had(Trouble::Backend);
+        let excused = match &answer {
+            Answer::Allowed | Answer::Denied => false,
+            Answer::GaveUp => true,
+            Answer::Unavailable => {
+                let local = self.limits.iter().any(|(_, limit)| limit.local);
+                if !had(Trouble::Store) && !had(Trouble::Finding(door)) && !local {
+                    soak.late_without_reason();
+                }
+                let is_right = !local && door != Door::Alone;
+                self.or_wrong(soak, is_right, "503, where there is no store to be waited for")
+            }
+            Answer::NoBackend => self.or_wrong(soak, backend, "502 or 504"),
+            Answer::Failed(error) => self.or_wrong(soak, slowed, &format!("no answer: {error}")),
+            Answer::Unexpected(what) => self.or_wrong(soak, false, what),
+        };
+
+        let waits = self.limits.iter().map(|(_, limit)| limit.waits).fold(0.0, f64::max);
+        let mut at_most = usual + waits + soak.pace.late(self.sent, received);
+        if backend {
+            at_most += BACKEND;
+        }
+        if took > at_most && !slowed {
+            soak.wrong(&format!(
+                "{}: answered after {took:.3} s, {at_most:.3} s at most",
+                self.name()
+            ));
+        }
+        if matches!(answer, Answer::Denied) && soak.fleet.seen.has(self.call) {
+            soak.wrong(&format!("{}: denied, and the backend saw it", self.name()));
+        }
+        if matches!(answer, Answer::Allowed) {
+            for (key, limit) in &self.limits {
+                soak.admitted(key, *limit, door, self.sent, received);
+            }
+        }
+        let Some((_, limit)) = self.limits.first() else { return };
+        let mut calls = lock(&soak.calls);
+        let calls = calls.entry(limit.name).or_default();
+        match answer {
+            Answer::Allowed => calls.admitted += 1,
+            Answer::Denied => calls.denied += 1,
+            _ if excused => calls.excused += 1,
+            _ => {}
+        }
+        if !slowed {
+            calls.longest = calls.longest.max(took - waits);
+        }
+    }
+
+    /// Whether it is excused; else it is told.
+    fn or_wrong(&self, soak: &Soak, excused: bool, what: &str) -> bool {
+        if !excused {
+            soak.wrong(&format!("{}: {what}", self.name()));
+        }
+        excused
+    }
+
+    fn name(&self) -> String {
+        let limit = self.limits.first().map_or("flood", |(key, _)| key);
+        format!("{limit} at {}", self.door.name())
+    }
+}
