@@ -8,11 +8,22 @@ use crate::Scale;
 use crate::child::rounds;
 use crate::machine::{peak, resident};
 use crate::peer::{Job, PEERS, Peer, Rate, Setup, with};
+use crate::results::{self, Wanted};
 use crate::table::{Table, count, number};
 use crate::workload::Newcomers;
 
 /// Name, quota, algorithm, and how often each key asks.
 type Kind = (&'static str, &'static str, Algorithm, u64);
+
+/// What is wanted of a kind, in bytes.
+fn most(&(_, _, algorithm, checks): &Kind) -> Option<f64> {
+    match algorithm {
+        Algorithm::TokenBucket => Some(40.0),
+        Algorithm::FixedWindow | Algorithm::SlidingWindow => Some(56.0),
+        Algorithm::SlidingLog => Some(32.0 + 8.0 * checks as f64),
+        _ => None,
+    }
+}
 
 const KINDS: [Kind; 7] = [
     ("dashpot, token bucket 100/min", "100/min", Algorithm::TokenBucket, 1),
@@ -34,6 +45,11 @@ pub(crate) fn report(scale: Scale) {
         }
         let figures = rounds(1, "bytes", &subjects, &[keys.to_string()]);
         for (subject, figures) in subjects.iter().zip(figures) {
+            let kind = KINDS.iter().find(|(name, ..)| name == subject);
+            if let Some(most) = kind.and_then(most) {
+                let work = format!("{subject}, {} keys", count(keys as f64));
+                results::goal("P2", work, Wanted::AtMost(most), figures.get(0), "bytes per key");
+            }
             let lead = [(*subject).to_owned(), count(keys as f64)];
             table.row(lead.into_iter().chain([number(figures.get(0)), number(figures.get(1))]));
         }

@@ -4,7 +4,7 @@
 use std::env;
 use std::process::{Command, Stdio};
 
-use crate::{bytes, excess, fill, flood, layer, overload, redis, speed, table};
+use crate::{bytes, excess, fill, flood, layer, overload, redis, results, speed, table};
 
 /// The first argument of a child.
 pub(crate) const MARK: &str = "--child";
@@ -29,6 +29,7 @@ pub(crate) fn answer(args: &[String]) {
 
 /// Medians, figure by figure, of what the children of one subject said. What no child told is not a
 /// number.
+#[derive(Default)]
 pub(crate) struct Medians(Vec<Vec<f64>>);
 
 impl Medians {
@@ -49,6 +50,12 @@ pub(crate) fn rounds(rounds: usize, job: &str, subjects: &[&str], args: &[String
             medians.0.extend(run(job, subject, args));
         }
         eprintln!();
+    }
+    for (subject, medians) in subjects.iter().zip(&all) {
+        for index in 0..medians.0.first().map_or(0, Vec::len) {
+            let figures = medians.0.iter().filter_map(|one| one.get(index).copied()).collect();
+            results::samples(format!("{job} {}, {subject}, {index}", args.join(" ")), figures);
+        }
     }
     all
 }

@@ -7,6 +7,7 @@ use crate::Scale;
 use crate::child::rounds;
 use crate::machine::resident;
 use crate::peer::{Job, Peer, Rate, Setup, Usage, with};
+use crate::results::{self, Wanted};
 use crate::table::{Table, count, number};
 use crate::workload::{Newcomers, key};
 
@@ -32,6 +33,16 @@ pub(crate) fn report(scale: Scale) {
     let mut table = Table::new(heads.into_iter().chain(tail));
     let all = rounds(1, "flood", &SUBJECTS, &[steps.to_string()]);
     for (subject, figures) in SUBJECTS.iter().zip(all) {
+        if *subject == "capped" {
+            let last = (steps - 1) * 7;
+            let grown = figures.get(last) / figures.get(0);
+            let flat = Wanted::AtMost(1.05);
+            results::goal("P4", "memory after the flood", flat, grown, "× that at the cap");
+            let all = Wanted::AtLeast(LIMITED as f64);
+            results::goal("P4", "limited who stay so", all, figures.get(last + 2), "of 1000 keys");
+            let some = Wanted::AtLeast(1.0);
+            results::goal("P4", "newcomers admitted", some, figures.get(last + 1), "of a million");
+        }
         for step in 0..steps {
             let figure = |index| figures.get(step * 7 + index);
             let admitted = format!("{:.2} %", figure(1) / STEP as f64 * 100.0);

@@ -19,6 +19,7 @@ use self::message::{
     ThrottleResponse,
 };
 use crate::Scale;
+use crate::results::{self, Wanted};
 use crate::servers::{Running, at, dashpot, medians, throttlecrab, wait_for};
 use crate::table::{Table, count, number, ratio};
 
@@ -158,7 +159,7 @@ fn run_limitador(port: u16, limit: &Limit, threads: &str) -> Option<Running> {
 pub(crate) fn report(scale: Scale) {
     let (rounds, seconds) = match scale {
         Scale::Quick => (1, 2),
-        Scale::Usual => (3, 5),
+        Scale::Usual => (3, 2),
         Scale::Full => (5, 10),
     };
     let mut table = Table::new([
@@ -171,14 +172,33 @@ pub(crate) fn report(scale: Scale) {
         "p99 ms",
     ]);
     for limit in &LIMITS {
-        let medians = medians(rounds, &SUBJECTS, |subject| {
-            let measured = measure(subject, limit, seconds);
-            measured.inspect_err(|why| eprintln!("{}, {}: {why}", subject.name, limit.answers)).ok()
-        });
+        let medians = medians(
+            &format!("grpc {}", limit.answers),
+            rounds,
+            &SUBJECTS,
+            |one| one.name.to_owned(),
+            |subject| {
+                let measured = measure(subject, limit, seconds);
+                measured
+                    .inspect_err(|why| eprintln!("{}, {}: {why}", subject.name, limit.answers))
+                    .ok()
+            },
+        );
         let rate = |name: &str| {
             let place = SUBJECTS.iter().position(|subject| subject.name == name);
             place.map_or(f64::NAN, |place| medians[place][0])
         };
+        let own = rate("dashpot");
+        let limitador = rate("limitador").max(rate("limitador, many threads"));
+        let (work, faster) = (format!("a gRPC check, {}", limit.answers), Wanted::AtLeast(1.5));
+        results::goal("P7", work.clone(), faster, own / rate("throttlecrab"), "× throttlecrab");
+        results::goal("P7", work, faster, own / limitador, "× limitador");
+        if limit.is_allowed {
+            results::rate("limitador", limitador);
+            let named = SUBJECTS.iter().map(|one| one.name.to_owned());
+            let bars = named.zip(medians.iter().map(|figures| figures[0]));
+            results::chart("grpc", "A check over gRPC", "requests a second", bars);
+        }
         for (subject, [own, half, most]) in SUBJECTS.iter().zip(&medians) {
             table.row([
                 limit.answers.to_owned(),

@@ -18,6 +18,7 @@ use tower_governor::governor::GovernorConfigBuilder;
 use tower_governor::key_extractor::PeerIpKeyExtractor;
 
 use crate::child::rounds;
+use crate::results::{self, Wanted};
 use crate::table::{Table, count, number, ratio};
 use crate::{Scale, machine};
 
@@ -34,7 +35,7 @@ const SUBJECTS: [&str; 6] = [
 const CALLERS: u32 = 1000;
 
 pub(crate) fn report(scale: Scale) {
-    let count = if scale == Scale::Quick { 3 } else { 7 };
+    let count = if scale == Scale::Full { 7 } else { 3 };
     let mut table = Table::new(["layer", "allow", "of it the layer", "÷", "deny", "÷"]);
     let allow = rounds(count, "layer", &SUBJECTS, &["allow".to_owned()]);
     let deny = rounds(count, "layer", &SUBJECTS, &["deny".to_owned()]);
@@ -55,6 +56,9 @@ pub(crate) fn report(scale: Scale) {
         };
         table.row([(*subject).to_owned()].into_iter().chain(cells));
     }
+    results::goal("P8", "the layer", Wanted::AtMost(1500.0), own(1), "ns of a processor");
+    let ratio = own(1) / own(4);
+    results::goal("P8", "the layer", Wanted::AtMost(1.0), ratio, "× tower-governor's time");
     table.print(
         "A layer in an axum service",
         "Nanoseconds of processor time for a request, from the router down to the handler and back, \
@@ -113,7 +117,7 @@ pub(crate) fn child(args: &[&str]) -> Vec<f64> {
     })
 }
 
-fn dashpot(style: &str, limit: &str) -> RateLimitLayer {
+pub(crate) fn dashpot(style: &str, limit: &str) -> RateLimitLayer {
     let rules = format!(
         "[headers]
          styles = [\"{style}\"]
@@ -148,7 +152,17 @@ async fn ask(app: &mut Router, caller: u32) -> Response<Body> {
 pub(crate) fn report_rules(_: Scale) {
     let mut table = Table::new(["rules", "miss", "one matches", "one of 2500 on its path"]);
     for rules in [10, 1000, 10_000] {
-        let figures = find(rules).map(number);
+        let figures = find(rules);
+        if rules == 10_000 {
+            results::goal(
+                "also",
+                "a miss among 10 000 rules",
+                Wanted::AtMost(2000.0),
+                figures[0],
+                "ns",
+            );
+        }
+        let figures = figures.map(number);
         table.row([count(f64::from(rules))].into_iter().chain(figures));
     }
     table.print(

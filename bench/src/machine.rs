@@ -4,8 +4,10 @@ use std::fs;
 use std::process::Command;
 use std::thread;
 
+use crate::servers::THROTTLECRAB;
+
 /// What makes two reports comparable, or not.
-pub(crate) fn print_header() {
+pub(crate) fn header() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = field(&info, "model name").unwrap_or("unknown");
     let cores = thread::available_parallelism().map_or(0, usize::from);
@@ -22,12 +24,29 @@ pub(crate) fn print_header() {
     ];
     let versions = peers.map(|name| format!("{name} {}", locked(name))).join(", ");
 
-    println!("# dashpot and its peers\n");
-    println!("- cpu: {model}, {cores} cores, {memory:.0} GiB");
-    println!("- dashpot: commit {}", commit());
-    println!("- peers: {versions}");
-    println!("- compiler: {}", said("rustc", &["--version"]));
-    println!("- `÷` is a peer's time over dashpot's: above 1, dashpot is faster\n");
+    let programs = [
+        ("nginx", "-v"),
+        ("haproxy", "-v"),
+        ("redis-server", "--version"),
+        ("node", "--version"),
+        ("target/gateways/bin/envoy", "--version"),
+    ];
+    let programs = programs.map(|(name, option)| version(name, option)).join(", ");
+    format!(
+        "# dashpot and its peers
+
+- cpu: {model}, {cores} cores, {memory:.0} GiB
+- dashpot: commit {}
+- peers: {versions}, throttlecrab-server {THROTTLECRAB}, express-rate-limit {}
+- programs: {programs}
+- compiler: {}
+- `÷` is a peer's time over dashpot's: above 1, dashpot is faster
+
+",
+        commit(),
+        express(),
+        said("rustc", &["--version"])
+    )
 }
 
 /// Resident memory of this process, in bytes.
@@ -68,6 +87,26 @@ fn locked(name: &str) -> &'static str {
     let entry = format!("name = \"{name}\"\nversion = \"");
     let version = lock.split_once(&entry).and_then(|(_, rest)| rest.split_once('"'));
     version.map_or("unknown", |(version, _)| version)
+}
+
+/// What a program says its version is: the first word with a dot between digits.
+fn version(program: &str, option: &str) -> String {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let output = Command::new(program).arg(option).output();
+    let told = output.map(|output| [output.stdout, output.stderr].concat()).unwrap_or_default();
+    let told = String::from_utf8_lossy(&told).into_owned();
+    let is_version = |word: &&str| {
+        word.contains('.') && word.chars().any(|c| c.is_ascii_digit()) && !word.contains("//")
+    };
+    let version = told.split(|c: char| c.is_whitespace() || "=/".contains(c)).find(is_version);
+    format!("{name} {}", version.unwrap_or("not there"))
+}
+
+/// The version that scripts/readers installs.
+fn express() -> String {
+    let package = include_str!("../../crates/dashpot-http/tests/readers/package.json");
+    let version = package.split_once("\"express-rate-limit\": \"").map(|(_, rest)| rest);
+    version.and_then(|rest| rest.split('"').next()).unwrap_or("unknown").to_owned()
 }
 
 fn commit() -> String {

@@ -1,6 +1,9 @@
 //! dashpot and its peers, side by side in one run. See the README next to this.
 
+mod app;
+mod burst;
 mod bytes;
+mod chart;
 mod child;
 mod excess;
 mod fill;
@@ -14,6 +17,7 @@ mod peers;
 mod proxy;
 mod redis;
 mod resp;
+mod results;
 mod servers;
 mod service;
 mod speed;
@@ -21,6 +25,7 @@ mod table;
 mod workload;
 
 use std::env;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -34,7 +39,7 @@ pub(crate) enum Scale {
 
 type Section = (&'static str, fn(Scale));
 
-const SECTIONS: [Section; 16] = [
+const SECTIONS: [Section; 18] = [
     ("speed", speed::report),
     ("three", speed::report_three),
     ("excess", excess::report),
@@ -42,6 +47,7 @@ const SECTIONS: [Section; 16] = [
     ("fill", fill::report),
     ("flood", flood::report),
     ("layer", layer::report),
+    ("app", app::report),
     ("rules", layer::report_rules),
     ("overload", overload::report),
     ("redis", redis::report),
@@ -51,14 +57,18 @@ const SECTIONS: [Section; 16] = [
     ("grpc", grpc::report),
     ("resp", resp::report),
     ("proxy", proxy::report),
+    // Tells what the others answered beside it.
+    ("burst", burst::report),
 ];
 
 const USAGE: &str =
-    "usage: bench [--quick | --full] [speed] [three] [excess] [bytes] [fill] [flood] [layer] [rules]
-             [overload] [redis] [outage] [leases] [service] [grpc] [resp] [proxy]
+    "usage: bench [--quick | --full] [--write FILE] [speed] [three] [excess] [bytes] [fill]
+             [flood] [layer] [app] [rules] [overload] [redis] [outage] [leases] [service] [grpc] [resp] [proxy]
+             [burst]
 
+  --write   the whole report into a file, and charts beside it
   --quick   about four minutes: fewer rounds, and what is rough about them shows
-  --full    adds 10 million keys: half an hour, 5 GB of memory
+  --full    10 million keys for everybody, more rounds: an hour, 5 GB of memory
 Without the name of a section, all of them.";
 
 fn main() -> ExitCode {
@@ -76,10 +86,18 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
 
+    if let Some((app::APP, rest)) = args.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        app::serve(rest);
+        return ExitCode::SUCCESS;
+    }
+
     let mut scale = Scale::Usual;
+    let mut file = None;
     let mut chosen = Vec::new();
-    for arg in &args {
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
         match arg.as_str() {
+            "--write" => file = args.next(),
             "--quick" => scale = Scale::Quick,
             "--full" => scale = Scale::Full,
             name if SECTIONS.iter().any(|(section, _)| *section == name) => chosen.push(name),
@@ -90,13 +108,17 @@ fn main() -> ExitCode {
         }
     }
 
-    machine::print_header();
+    print!("{}", machine::header());
     for (name, report) in SECTIONS {
         if chosen.is_empty() || chosen.contains(&name) {
             let start = Instant::now();
             report(scale);
             eprintln!("== {name} took {:.0} s", start.elapsed().as_secs_f64());
         }
+    }
+    results::print_goals();
+    if let Some(file) = file {
+        results::write(Path::new(file));
     }
     ExitCode::SUCCESS
 }

@@ -51,7 +51,8 @@ const MIX: [(&str, u64); 3] = [("/critical", 2), ("/normal", 4), ("/background",
 pub(crate) fn report(scale: Scale) {
     let (count, seconds) = match scale {
         Scale::Quick => (1, "10"),
-        Scale::Usual | Scale::Full => (3, "20"),
+        Scale::Usual => (1, "15"),
+        Scale::Full => (3, "20"),
     };
     let all = rounds(count, "overload", &SUBJECTS, &[seconds.to_owned()]);
     let mut table = Table::new([

@@ -3,6 +3,7 @@
 mod dashmap;
 mod dashpot;
 mod governor;
+mod limitador;
 mod limits;
 mod nothing;
 mod sketch;
@@ -11,6 +12,7 @@ mod throttlecrab;
 pub(crate) use dashmap::DashMapBuckets;
 pub(crate) use dashpot::{Capped, Dashpot, policy};
 pub(crate) use governor::Governor;
+pub(crate) use limitador::Limitador;
 pub(crate) use limits::Limits;
 pub(crate) use nothing::Nothing;
 pub(crate) use sketch::Sketch;

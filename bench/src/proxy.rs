@@ -12,9 +12,12 @@ use std::time::Instant;
 use dashpot_testkit::process::{TemporaryDirectory, free_port};
 
 use crate::Scale;
+use crate::results::{self, Wanted};
 use crate::servers::{Running, figure, medians, millis, wrk};
 use crate::table::{Table, count, number};
-use peers::{Gateway, Limit, SUBJECTS};
+use peers::Gateway;
+
+pub(crate) use peers::{Limit, SUBJECTS, backend};
 
 /// What is asked for.
 struct Work {
@@ -50,7 +53,7 @@ const WORKS: [Work; 4] = [
 pub(crate) fn report(scale: Scale) {
     let (rounds, seconds) = match scale {
         Scale::Quick => (1, 2),
-        Scale::Usual => (5, 4),
+        Scale::Usual => (3, 3),
         Scale::Full => (9, 8),
     };
     let mut table = Table::new([
@@ -65,8 +68,15 @@ pub(crate) fn report(scale: Scale) {
         "RSS MB",
     ]);
     for work in &WORKS {
-        let medians = medians(rounds, &SUBJECTS, |subject| measure(subject, work, seconds));
+        let medians = medians(
+            &format!("proxy {}", work.name),
+            rounds,
+            &SUBJECTS,
+            |one| one.name.to_owned(),
+            |subject| measure(subject, work, seconds),
+        );
         let nginx = medians.first().copied().unwrap_or([f64::NAN; 5]);
+        tell(work, &medians);
         for (subject, [rate, half, most, cpu, memory]) in SUBJECTS.iter().zip(&medians) {
             if rate.is_nan() {
                 continue;
@@ -90,6 +100,33 @@ pub(crate) fn report(scale: Scale) {
          same machine; 10 000 keys. CPU is the gateway's own, a request, and steadier than the rest. dashpot sends rate-limit headers and, to the \
          denied, `Retry-After` and 340 bytes of JSON; the others do not.",
     );
+}
+
+/// Where the gateway stands beside the others.
+fn tell(work: &Work, medians: &[[f64; 5]]) {
+    let of = |name: &str| {
+        let found = SUBJECTS.iter().zip(medians).find(|(one, _)| one.name == name);
+        found.map_or([f64::NAN; 5], |(_, figures)| *figures)
+    };
+    let (own, nginx) = (of("dashpot"), of("nginx"));
+    let named = format!("the gateway, {}", work.name);
+    let ahead = Wanted::AtLeast(1.0);
+    if matches!(work.limit, Limit::Generous | Limit::Strict) {
+        results::goal("P9", named.clone(), ahead, own[0] / nginx[0], "× nginx");
+        let work = format!("p99 of {named}");
+        results::goal("P9", work, Wanted::AtMost(1.0), own[2] / nginx[2], "× nginx's");
+        results::goal("P9", named.clone(), ahead, own[0] / of("HAProxy")[0], "× HAProxy");
+        results::goal("P9", named, ahead, own[0] / of("Envoy")[0], "× Envoy");
+    }
+    if matches!(work.limit, Limit::Generous) {
+        let mut bars = Vec::new();
+        for (subject, figures) in SUBJECTS.iter().zip(medians) {
+            let who = if subject.name == "dashpot" { "dashpot proxy" } else { subject.name };
+            results::rate(who, figures[0]);
+            bars.push((who.to_owned(), figures[0]));
+        }
+        results::chart("proxy", "A gateway that limits by key", "requests a second", bars);
+    }
 }
 
 /// Requests a second, milliseconds for half and for 99 of 100, microseconds of CPU a request, and megabytes.

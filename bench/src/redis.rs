@@ -12,13 +12,14 @@ use dashpot_testkit::{RedisServer, limit};
 use tokio::runtime::Runtime;
 
 use crate::Scale;
+use crate::results::{self, Wanted};
 use crate::table::{Table, count, median, number, ratio};
 
 pub(crate) use leases::{child, report as report_leases};
 pub(crate) use outage::report as report_outages;
 
 /// The least that a limiter on Redis does: one key, one number, one clock.
-const MINIMAL: &str = "
+pub(crate) const MINIMAL: &str = "
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local tat = tonumber(redis.call('GET', KEYS[1]) or now)
@@ -45,7 +46,7 @@ pub(crate) fn runtime() -> Runtime {
 }
 
 pub(crate) fn report(scale: Scale) {
-    let rounds = if scale == Scale::Quick { 3 } else { 7 };
+    let rounds = if scale == Scale::Full { 5 } else { 3 };
     let server = RedisServer::start();
     let mut figures: Vec<Vec<f64>> = vec![Vec::new(); SUBJECTS.len()];
     for _ in 0..rounds {
@@ -54,7 +55,18 @@ pub(crate) fn report(scale: Scale) {
             figures.push((subject.run)(&server));
         }
     }
+    for (subject, figures) in SUBJECTS.iter().zip(&figures) {
+        results::samples(format!("redis, {}", subject.name), figures.clone());
+    }
     let medians: Vec<f64> = figures.into_iter().map(median).collect();
+    let (same, minimal, own) = (medians[0], medians[1], medians[2]);
+    let work = "exact checks on one Redis, 256 tasks";
+    results::goal("P10", work, Wanted::AtLeast(0.85), own / same, "× the same script");
+    results::goal("P10", work, Wanted::AtLeast(0.6), own / minimal, "× a minimal script");
+    results::rate("Redis + Lua", minimal);
+    let named = SUBJECTS.iter().map(|one| one.name.replace("redis-benchmark", "benchmark"));
+    let bars = named.zip(medians.iter().copied());
+    results::chart("redis", "Exact checks on one Redis", "checks a second", bars);
     let mut table = Table::new(["who asks", "checks/s", "÷ same script", "÷ minimal script"]);
     for (subject, &figure) in SUBJECTS.iter().zip(&medians) {
         let cells = [ratio(figure, medians[0]), ratio(figure, medians[1])];

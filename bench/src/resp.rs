@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use dashpot_testkit::process::{free_port, start};
 
 use crate::Scale;
+use crate::results::{self, Wanted};
 use crate::servers::{Running, at, dashpot, medians, throttlecrab, wait_for};
 use crate::table::{Table, count, number};
 
@@ -94,7 +95,7 @@ fn redis(port: u16) -> Option<Running> {
 pub(crate) fn report(scale: Scale) {
     let (rounds, times) = match scale {
         Scale::Quick => (1, 1),
-        Scale::Usual => (5, 2),
+        Scale::Usual => (3, 2),
         Scale::Full => (9, 4),
     };
     let head =
@@ -102,8 +103,23 @@ pub(crate) fn report(scale: Scale) {
     let mut table = Table::new(head);
     // Less for those who would take minutes.
     for (pipeline, commands) in [(1, 150_000 * times), (16, 1_000_000 * times)] {
-        let medians = medians(rounds, &SUBJECTS, |subject| measure(subject, pipeline, commands));
+        let medians = medians(
+            &format!("resp × {pipeline}"),
+            rounds,
+            &SUBJECTS,
+            |one| format!("{} {}", one.name, one.answers),
+            |subject| measure(subject, pipeline, commands),
+        );
         let peer = medians.first().map_or(f64::NAN, |peer| peer[0]);
+        let least = medians[1][0].min(medians[2][0]) / peer;
+        let wanted = Wanted::AtLeast(if pipeline == 1 { 1.0 } else { 0.9 });
+        let work = format!("CL.THROTTLE, {pipeline} at a time, less of allowed and denied");
+        results::goal("P5", work, wanted, least, "× INCR");
+        if pipeline > 1 {
+            let named = SUBJECTS.iter().map(|one| format!("{}, {}", one.name, one.answers));
+            let bars = named.zip(medians.iter().map(|figures| figures[0]));
+            results::chart("resp", "Redis's protocol, 16 at a time", "commands a second", bars);
+        }
         for (subject, [rate, half, most, nanos]) in SUBJECTS.iter().zip(&medians) {
             let cells = [pipeline.to_string(), subject.name.to_owned(), subject.answers.to_owned()];
             let figures = [count(*rate), format!("{:.2}", rate / peer)];

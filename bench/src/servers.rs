@@ -7,7 +7,11 @@ use std::time::{Duration, Instant};
 
 use dashpot_testkit::process::start;
 
+use crate::results;
 use crate::table::median;
+
+/// Of its server, which is installed if it is asked for.
+pub(crate) const THROTTLECRAB: &str = "0.4.40";
 
 /// Stopped when it is dropped.
 pub(crate) struct Running(pub(crate) Child);
@@ -60,7 +64,7 @@ pub(crate) fn throttlecrab(port: u16, protocol: &str) -> Option<Running> {
                 "--quiet",
                 "throttlecrab-server",
                 "--version",
-                "0.4.40",
+                THROTTLECRAB,
                 "--root",
             ])
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("target/peers"))
@@ -94,8 +98,10 @@ pub(crate) fn wait_for(port: u16) {
 /// Measures each subject in turn, and again for each round. Medians, figure by figure; what could not
 /// be measured is not a number.
 pub(crate) fn medians<S, const FIGURES: usize>(
+    of: &str,
     rounds: usize,
     subjects: &[S],
+    name: impl Fn(&S) -> String,
     measure: impl Fn(&S) -> Option<[f64; FIGURES]>,
 ) -> Vec<[f64; FIGURES]> {
     let mut figures: Vec<[Vec<f64>; FIGURES]> =
@@ -106,6 +112,11 @@ pub(crate) fn medians<S, const FIGURES: usize>(
             for (all, one) in figures.iter_mut().zip(measured) {
                 all.push(one);
             }
+        }
+    }
+    for (subject, figures) in subjects.iter().zip(&figures) {
+        for (index, figures) in figures.iter().enumerate() {
+            results::samples(format!("{of}, {}, {index}", name(subject)), figures.clone());
         }
     }
     figures.into_iter().map(|figures| figures.map(median)).collect()

@@ -13,6 +13,7 @@ use std::time::Instant;
 use dashpot_testkit::process::{TemporaryDirectory, free_port};
 
 use crate::Scale;
+use crate::results::{self, Wanted};
 use crate::servers::{Running, at, dashpot, figure, medians, millis, program, throttlecrab, wrk};
 use crate::table::{Table, count, median, number};
 
@@ -75,18 +76,35 @@ type Body = fn(&Subject) -> &'static str;
 pub(crate) fn report(scale: Scale) {
     let (rounds, seconds) = match scale {
         Scale::Quick => (1, 2),
-        Scale::Usual => (3, 5),
+        Scale::Usual => (3, 3),
         Scale::Full => (5, 10),
     };
     let mut table =
         Table::new(["answers", "who", "requests/s", "÷ throttlecrab", "p50 ms", "p99 ms"]);
     let bodies: [(&str, Body); 2] = [("allowed", |one| one.allow), ("denied", |one| one.deny)];
     for (outcome, body) in bodies {
-        let medians =
-            medians(rounds, &SUBJECTS, |subject| measure(subject, body(subject), seconds));
+        let medians = medians(
+            &format!("service {outcome}"),
+            rounds,
+            &SUBJECTS,
+            |one| one.name.to_owned(),
+            |subject| measure(subject, body(subject), seconds),
+        );
+        let (own, peer) = (medians[0], medians[SUBJECTS.len() - 1]);
+        let faster = Wanted::AtLeast(1.5);
+        let work = format!("an HTTP check, {outcome}");
+        results::goal("P6", work, faster, own[0] / peer[0], "× throttlecrab");
+        let work = format!("p99 of an HTTP check, {outcome}");
+        results::goal("P6", work, Wanted::AtMost(1.0), own[2] / peer[2], "× throttlecrab's");
+        if outcome == "allowed" {
+            results::rate("dashpot serve", own[0]);
+            results::rate("throttlecrab", peer[0]);
+            let named = SUBJECTS.iter().map(|one| one.name.to_owned());
+            let bars = named.zip(medians.iter().map(|figures| figures[0]));
+            results::chart("service", "A check over HTTP", "requests a second", bars);
+        }
         for (subject, [rate, half, most]) in SUBJECTS.iter().zip(&medians) {
-            let peer = medians.last().map_or(f64::NAN, |peer| peer[0]);
-            let ratio = format!("{:.2}", rate / peer);
+            let ratio = format!("{:.2}", rate / peer[0]);
             let cells = [outcome.to_owned(), subject.name.to_owned(), count(*rate), ratio];
             table.row(cells.into_iter().chain([number(*half), number(*most)]));
         }
@@ -134,7 +152,11 @@ fn starts(scale: Scale) {
     let size = fs::metadata(&program).map_or(f64::NAN, |file| file.len() as f64 / 1e6);
     let mut table = Table::new(["", "figure"]);
     let most = times.iter().copied().fold(0.0, f64::max);
-    table.row(["start to first answer, median ms".to_owned(), number(median(times))]);
+    results::samples("start to first answer, ms".to_owned(), times.clone());
+    let half = median(times);
+    results::goal("P13", "start to first answer", Wanted::AtMost(50.0), half, "ms");
+    results::goal("P13", "the program", Wanted::AtMost(25.0), size, "MB");
+    table.row(["start to first answer, median ms".to_owned(), number(half)]);
     table.row(["start to first answer, longest ms".to_owned(), number(most)]);
     table.row(["the program, MB".to_owned(), number(size)]);
     table.print("Starting `dashpot serve`", "Until the answer to a check has been read.");

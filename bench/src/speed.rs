@@ -4,8 +4,9 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-use crate::child::rounds;
-use crate::peer::{Job, PEERS, Peer, Rate, Setup, with};
+use crate::child::{Medians, rounds};
+use crate::peer::{Job, Peer, Rate, Setup, TIMED, with};
+use crate::results::{self, Wanted};
 use crate::table::{Table, count, number, peer_cells, peer_heads, ratio};
 use crate::workload::{Layout, Workload};
 use crate::{Scale, machine};
@@ -18,11 +19,16 @@ const TRIAL: usize = 50_000;
 
 pub(crate) fn report(scale: Scale) {
     let lead = ["keys", "mix", "threads", "cpu"].map(str::to_owned);
-    let mut times = Table::new(lead.into_iter().chain(peer_heads(&PEERS)));
-    let mut totals = Table::new(["keys", "mix"].into_iter().chain(PEERS));
+    let mut times = Table::new(lead.into_iter().chain(peer_heads(&TIMED)));
+    let mut totals = Table::new(["keys", "mix"].into_iter().chain(TIMED));
+    let mut standing = Standing::default();
     for (keys, layout) in sizes(scale) {
         for mix in MIXES {
-            let peers = rounds(round_count(scale, keys), "speed", &PEERS, &args(keys, mix, layout));
+            let peers = peers(scale, keys, &args(keys, mix, layout));
+            standing.note(keys, &peers);
+            if keys == 1000 && mix == "allow" {
+                picture(&peers);
+            }
             let keys = match layout {
                 Layout::Scattered => count(keys as f64),
                 Layout::AtHand => format!("{}, {}", count(keys as f64), layout.name()),
@@ -47,12 +53,69 @@ pub(crate) fn report(scale: Scale) {
          sketch at 0.71 or more for 1 and 1000 keys.",
     );
     totals.print("Throughput of two threads", "Million checks a second, both together.");
+    standing.tell();
+}
+
+/// The figures of everybody in [`TIMED`]. Ten million keys take minutes: unless there is time, only governor is asked about them.
+fn peers(scale: Scale, keys: usize, args: &[String]) -> Vec<Medians> {
+    let many = keys > 1_000_000 && scale < Scale::Full;
+    let asked: Vec<&str> =
+        TIMED.into_iter().filter(|peer| !many || ["dashpot", "governor"].contains(peer)).collect();
+    let mut told = rounds(round_count(scale, keys), "speed", &asked, args).into_iter();
+    let figures = |peer| if asked.contains(peer) { told.next() } else { None };
+    TIMED.iter().map(figures).map(Option::unwrap_or_default).collect()
+}
+
+/// How far ahead dashpot is where it is least so.
+#[derive(Default)]
+struct Standing(Vec<(usize, f64, f64)>);
+
+impl Standing {
+    fn note(&mut self, keys: usize, peers: &[Medians]) {
+        let of = |name| TIMED.iter().position(|peer| *peer == name).map_or(0, |index| index);
+        for threads in 0..THREADS {
+            let figure = |name| peers[of(name)].get(threads);
+            let own = figure("dashpot");
+            self.0.push((keys, figure("governor") / own, own / figure("sketch")));
+        }
+    }
+
+    fn tell(&self) {
+        let least = |from: usize, to: usize| {
+            let within = self.0.iter().filter(|(keys, ..)| (from..=to).contains(keys));
+            within.map(|(_, ratio, _)| *ratio).fold(f64::INFINITY, f64::min)
+        };
+        let few = self.0.iter().filter(|(keys, ..)| *keys <= 1000);
+        let slowest = few.map(|(.., ratio)| *ratio).fold(0.0, f64::max);
+        let governor = Wanted::AtLeast(2.5);
+        let unit = "× governor";
+        results::goal("P1", "1 and 1000 keys, least of 8", governor, least(1, 1000), unit);
+        let sketch = Wanted::AtMost(1.4);
+        results::goal("P1", "1 and 1000 keys, most of 8", sketch, slowest, "× the sketch's time");
+        let million = 1_000_000;
+        results::goal("P2", "a million keys", governor, least(million, million), unit);
+        if self.0.iter().any(|(keys, ..)| *keys > million) {
+            results::goal(
+                "P2",
+                "10 million keys",
+                governor,
+                least(10 * million, 10 * million),
+                unit,
+            );
+        }
+    }
+}
+
+fn picture(peers: &[Medians]) {
+    let bars = TIMED.iter().zip(peers).map(|(name, figures)| ((*name).to_owned(), figures.get(0)));
+    results::chart("speed", "A check on one of 1000 keys", "nanoseconds, less is better", bars);
 }
 
 /// Several limits at once against one.
 pub(crate) fn report_three(scale: Scale) {
     let subjects = ["one limit", "three limits"];
     let mut table = Table::new(["keys", "mix", "one limit", "three limits", "three ÷ one"]);
+    let mut most = 0.0_f64;
     for keys in [1, 1000, 1_000_000] {
         if keys > 1000 && scale < Scale::Full {
             continue;
@@ -61,6 +124,7 @@ pub(crate) fn report_three(scale: Scale) {
             let args = args(keys, mix, Layout::Scattered);
             let both = rounds(round_count(scale, keys), "speed", &subjects, &args);
             let (one, three) = (both[0].get(0), both[1].get(0));
+            most = most.max(three / one);
             let lead = [count(keys as f64), mix.to_owned()];
             let figures = [number(one), number(three), ratio(three, one)];
             table.row(lead.into_iter().chain(figures));
@@ -71,6 +135,7 @@ pub(crate) fn report_three(scale: Scale) {
         "dashpot, nanoseconds per decision, one thread; all or nothing, on one key. When they deny, \
          the last one does. Wanted: at most 2.5 times one.",
     );
+    results::goal("P3", "three limits at once", Wanted::AtMost(2.5), most, "× one");
 }
 
 fn sizes(scale: Scale) -> Vec<(usize, Layout)> {
@@ -83,8 +148,7 @@ fn sizes(scale: Scale) -> Vec<(usize, Layout)> {
     ];
     let keep = match scale {
         Scale::Quick => 3,
-        Scale::Usual => 4,
-        Scale::Full => 5,
+        Scale::Usual | Scale::Full => 5,
     };
     sizes.truncate(keep);
     sizes
@@ -95,6 +159,7 @@ fn round_count(scale: Scale, keys: usize) -> usize {
         (Scale::Quick, 0..=10_000) => 3,
         (Scale::Quick, _) => 1,
         (_, 0..=10_000) => 5,
+        (Scale::Usual, 1_000_001..) => 1,
         _ => 3,
     }
 }

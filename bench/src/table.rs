@@ -1,6 +1,7 @@
 //! Figures as text.
 
 use crate::child::Medians;
+use crate::results;
 
 /// A markdown table.
 pub(crate) struct Table {
@@ -16,8 +17,13 @@ impl Table {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// Prints it under a heading, with a line or two on how to read it.
+    /// Puts it into the report, under a heading, with a line or two on how to read it.
     pub(crate) fn print(&self, heading: &str, note: &str) {
+        results::say(&self.text(heading, note));
+    }
+
+    /// The same, as text.
+    pub(crate) fn text(&self, heading: &str, note: &str) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
@@ -25,16 +31,17 @@ impl Table {
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
 
-        println!("## {heading}\n\n{note}\n");
+        let mut text = format!("## {heading}\n\n{note}\n\n");
         for (index, row) in self.rows.iter().enumerate() {
             let cells = row.iter().zip(&widths).map(|(cell, width)| format!(" {cell:>width$} |"));
-            println!("|{}", cells.collect::<String>());
+            text.push_str(&format!("|{}\n", cells.collect::<String>()));
             if index == 0 {
                 let rule = widths.iter().map(|width| format!("{}:|", "-".repeat(width + 1)));
-                println!("|{}", rule.collect::<String>());
+                text.push_str(&format!("|{}\n", rule.collect::<String>()));
             }
         }
-        println!();
+        text.push('\n');
+        text
     }
 }
 

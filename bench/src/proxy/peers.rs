@@ -18,6 +18,8 @@ pub(crate) enum Limit {
     Strict,
     /// 100 a second.
     PerSecond,
+    /// 50 a second, and a burst of as many.
+    Fifty,
     /// Nobody counts.
     None,
 }
@@ -83,6 +85,8 @@ fn nginx(directory: &Path, port: u16, backend: u16, limit: Limit) -> Option<Runn
         Limit::Generous => ("rate=1000000r/s", "limit_req zone=a burst=100000 nodelay;"),
         Limit::Strict => ("rate=1r/m", "limit_req zone=a;"),
         Limit::PerSecond => ("rate=100r/s", "limit_req zone=a burst=100 nodelay;"),
+        // One is served, and so many may come at once besides.
+        Limit::Fifty => ("rate=50r/s", "limit_req zone=a burst=49 nodelay;"),
         Limit::None => ("rate=1r/s", ""),
     };
     let head = nginx_head(directory, "gateway");
@@ -103,6 +107,7 @@ fn dashpot(directory: &Path, port: u16, backend: u16, limit: Limit) -> Option<Ru
         Limit::Generous => "1000000/s burst 1000000",
         Limit::Strict => "1/min burst 1",
         Limit::PerSecond => "100/s burst 101",
+        Limit::Fifty => "50/s burst 50",
         Limit::None => "",
     };
     let mut text = format!(
@@ -123,6 +128,7 @@ fn haproxy(directory: &Path, port: u16, backend: u16, limit: Limit) -> Option<Ru
         Limit::Generous => ("1s", "1000000000"),
         Limit::Strict => ("60s", "1"),
         Limit::PerSecond => ("1s", "100"),
+        Limit::Fifty => ("1s", "50"),
         Limit::None => ("1s", ""),
     };
     let rules = match limit {
@@ -162,6 +168,7 @@ fn envoy(directory: &Path, port: u16, backend: u16, limit: Limit) -> Option<Runn
     let tokens = match limit {
         Limit::Generous => "max_tokens: 1000000000, tokens_per_fill: 1000000000, fill_interval: 1s",
         Limit::Strict => "max_tokens: 1, tokens_per_fill: 1, fill_interval: 3600s",
+        Limit::Fifty => "max_tokens: 50, tokens_per_fill: 50, fill_interval: 1s",
         // One bucket for all is another question.
         Limit::PerSecond => return None,
         Limit::None => "",

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use super::runtime;
 use crate::Scale;
+use crate::results::{self, Wanted};
 use crate::table::{Table, count, number};
 
 const TASKS: usize = 64;
@@ -85,6 +86,7 @@ pub(crate) fn report(scale: Scale) {
             number(histogram.value_at_quantile(quantile) as f64 / 1e6)
         };
         let allowed = if scene.loses { 2 * LIMIT } else { LIMIT };
+        tell(scene, &seen, allowed);
         table.row([
             scene.name.to_owned(),
             millis(&seen.all, 0.5),
@@ -104,6 +106,26 @@ pub(crate) fn report(scale: Scale) {
          without a pause; deadline 20 ms. `once open`: those that began 100 ms into the outage or later. `back \
          after`: from the end of the outage to the first answer. Wanted: p99.9 at most 25, back within 1000, and \
          never more admitted than there is.",
+    );
+}
+
+fn tell(scene: &Scene, seen: &Seen, allowed: u64) {
+    let name = scene.name;
+    let late = seen.all.value_at_quantile(0.999) as f64 / 1e6;
+    results::goal("P12", format!("p99.9, {name}"), Wanted::AtMost(25.0), late, "ms");
+    if !seen.open.is_empty() {
+        let open = seen.open.value_at_quantile(0.99) as f64 / 1e3;
+        results::goal("P12", format!("p99 once open, {name}"), Wanted::AtMost(50.0), open, "µs");
+    }
+    let back = seen.back.map_or(f64::NAN, |back| back.as_secs_f64() * 1e3);
+    results::goal("P12", format!("back after, {name}"), Wanted::AtMost(1000.0), back, "ms");
+    let admitted = seen.admitted as f64 / allowed as f64;
+    results::goal(
+        "P12",
+        format!("admitted, {name}"),
+        Wanted::AtMost(1.0),
+        admitted,
+        "of the limit",
     );
 }
 
