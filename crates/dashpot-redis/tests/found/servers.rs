@@ -37,7 +37,10 @@ async fn a_server_that_is_always_late_adds_no_latency() {
         sleep(5).await;
     }
     let health = store.health();
-    assert!(slow < 5, "{slow} of {asked} rounds of 20 waited in 5 s; {health:?}");
+    // Who waits for a server in vain is counted there, a round of 20 for each connection that was believed; the
+    // clock sees the machine pause, too, which it does now and then.
+    assert!(health.servers[0].late < 5 * 20, "of {asked} rounds of 20 in 5 s: {health:?}");
+    assert!(slow < asked / 10, "{slow} of {asked} rounds of 20 waited in 5 s; {health:?}");
 }
 
 /// The ACL of docs/redis.md, and a password that is wrong.
