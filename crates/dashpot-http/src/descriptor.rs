@@ -53,7 +53,9 @@ pub struct HttpDescriptor<'r> {
 
 impl<'r> HttpDescriptor<'r> {
     /// The facts of this request; of its body, if that was read.
+    // It is long: made where it is used, and not moved there.
     #[must_use]
+    #[inline(always)]
     pub fn new<B>(rules: &'r RuleSet, request: &'r Request<B>, body: Option<&'r Bytes>) -> Self {
         Self {
             rules,
@@ -83,6 +85,7 @@ impl<'r> HttpDescriptor<'r> {
 
     /// The same, if it is known who connected.
     #[must_use]
+    #[inline(always)]
     pub const fn connected_by(mut self, peer: Option<IpAddr>) -> Self {
         self.peer = peer;
         self

@@ -3,8 +3,9 @@
 //! One [table](table) per policy, all on the pages of one [pool](pool), which bounds how many keys
 //! there are. A check on a key that has a slot reads a cache line, decides with the pure algorithm,
 //! and if it takes something writes that line, under a sequence lock of the slot's [group](group).
-//! Everything else (several checks, new keys, blocks, changed limits) [holds](hold) its keys while it
-//! decides. So calls are linearizable, and free of deadlock.
+//! Up to four checks go that [quick] way, and so does a new key on its own; everything else (more
+//! checks, blocks, changed limits, keys that others write all the time) [holds](hold) its keys while
+//! it decides. So calls are linearizable, and free of deadlock.
 
 mod builder;
 mod directory;

@@ -21,8 +21,8 @@ struct Bug {
 fn clamp_to_now_minus_tau() {
     caught(&Bug {
         file: "algorithm/token_bucket.rs",
-        right: "(Verdict::ALLOW, now.as_nanos() + (backlog + wanted))",
-        wrong: "(Verdict::ALLOW, tat.max(now.as_nanos().saturating_sub(self.depth)) + wanted)",
+        right: "Ok(now.as_nanos() + (backlog + wanted))",
+        wrong: "Ok(tat.max(now.as_nanos().saturating_sub(self.depth)) + wanted)",
         caught_by: ("traps", "trap_idle_credit_on_top_of_the_burst"),
     });
 }

@@ -31,7 +31,7 @@ impl<'r> Plan<'r> {
             let checks = self.gather();
             if !checks.is_empty() {
                 let answer = store.decide(&checks).await;
-                self.take(answer, &checks, (local, store.instances()), &mut ruling);
+                self.take(answer, &checks, (local, store), &mut ruling);
             }
         }
         self.count(&ruling);
@@ -54,7 +54,7 @@ impl<'r> Plan<'r> {
         if !self.is_refused(ruling) && !self.asks.is_empty() {
             let checks = self.gather();
             let Some(answer) = store.decide_at_once(&checks) else { return false };
-            self.take(answer, &checks, (local, store.instances()), ruling);
+            self.take(answer, &checks, (local, store), ruling);
         }
         self.count(ruling);
         true
@@ -107,11 +107,13 @@ impl<'r> Plan<'r> {
     }
 
     /// Takes the store's answer on these checks, or does without.
-    fn take(
+    // Where it is called, so that a decision, which is long, is moved once and not twice.
+    #[inline(always)]
+    fn take<S: Store>(
         &self,
         answer: Result<Decision<'r>, StoreError>,
         checks: &[Check<'r, '_>],
-        instead: (&MemoryStore, NonZeroU64),
+        (local, store): (&MemoryStore, &S),
         ruling: &mut Ruling<'r>,
     ) {
         match answer {
@@ -122,7 +124,7 @@ impl<'r> Plan<'r> {
             Err(error) => {
                 tracing::debug!(%error, "the store did not answer");
                 ruling.is_failed = true;
-                self.go_without(instead, ruling);
+                self.go_without((local, store.instances()), ruling);
             }
         }
     }

@@ -223,15 +223,31 @@ impl Short {
     /// is the same if it does not pass.
     #[inline]
     pub(crate) fn judge(&self, tat: u64, now: Timestamp, cost: u64) -> (Judgement, u64) {
+        match self.pass(tat, now, cost) {
+            Ok(next) => (self.allowed(next, now), next),
+            Err(wait) => (self.denied(tat, now, wait), tat),
+        }
+    }
+
+    /// The next state, for a cost that it [takes](Self::takes), or how long to wait.
+    #[inline(always)]
+    pub(crate) fn pass(&self, tat: u64, now: Timestamp, cost: u64) -> Result<u64, u64> {
         let wanted = cost.wrapping_mul(self.unit.get()); // At most the depth.
-        let room = self.depth.saturating_sub(wanted);
+        let room = self.depth.wrapping_sub(wanted);
         let backlog = tat.saturating_sub(now.as_nanos());
-        let (verdict, next) = if backlog <= room {
-            (Verdict::ALLOW, now.as_nanos() + (backlog + wanted))
-        } else {
-            (Verdict::Deny(Retry::After(backlog - room)), tat)
-        };
-        (Judgement { verdict, standing: self.standing(next, now) }, next)
+        if backlog <= room { Ok(now.as_nanos() + (backlog + wanted)) } else { Err(backlog - room) }
+    }
+
+    /// It passed, and this is the next state.
+    #[inline(always)]
+    pub(crate) fn allowed(&self, next: u64, now: Timestamp) -> Judgement {
+        Judgement { verdict: Verdict::ALLOW, standing: self.standing(next, now) }
+    }
+
+    /// It did not, and has to wait so long.
+    #[inline(always)]
+    pub(crate) fn denied(&self, tat: u64, now: Timestamp, wait: u64) -> Judgement {
+        Judgement { verdict: Verdict::Deny(Retry::After(wait)), standing: self.standing(tat, now) }
     }
 
     /// How a key stands.

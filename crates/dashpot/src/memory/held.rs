@@ -1,5 +1,5 @@
-//! Whatever is not [quick](super::quick): several checks, new keys, blocks, changed limits. The keys
-//! are [held](super::hold) while it is decided.
+//! Whatever is not [quick](super::quick), or gave that up: more than four checks, several of which one
+//! is new, blocks, changed limits. The keys are [held](super::hold) while it is decided.
 
 use std::collections::HashSet;
 use std::{iter, slice};

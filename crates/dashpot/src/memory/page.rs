@@ -39,6 +39,7 @@ pub(super) const DEFINITIONS: usize = 63;
 /// A page, or what one was: pages are used again, but never freed while the store lives, so that
 /// nobody who still looks at an old one reads anything but old pages. Who has found something in a
 /// page must see that the table's directory still leads to it.
+#[repr(align(64))]
 pub(super) struct Page {
     /// Its own, in the pool.
     number: u32,
