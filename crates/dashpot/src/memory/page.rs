@@ -39,13 +39,10 @@ pub(super) const DEFINITIONS: usize = 63;
 /// A page, or what one was: pages are used again, but never freed while the store lives, so that
 /// nobody who still looks at an old one reads anything but old pages. Who has found something in a
 /// page must see that the table's directory still leads to it.
-#[repr(align(64))]
 pub(super) struct Page {
     /// Its own, in the pool.
     number: u32,
-    words: Box<[AtomicU64]>,
-    /// Words before the first whole cache line.
-    offset: usize,
+    pairs: Box<[Pair]>,
     /// Index in [`SIZES`], and the size there.
     size: usize,
     lines: usize,
@@ -64,19 +61,21 @@ pub(super) struct Page {
     hand: AtomicUsize,
 }
 
+/// Two cache lines: the longest group, and every size is a whole number of them. A group then lies in its lines
+/// and no others.
+#[repr(align(64))]
+struct Pair([AtomicU64; 2 * LINE]);
+
 /// The owner of a page that waits to be used again.
 const NOBODY: u32 = u32::MAX;
 
 impl Page {
     pub(super) fn new(size: usize) -> Self {
         let lines = SIZES.get(size).copied().unwrap_or(2);
-        let words: Box<[AtomicU64]> = (0..(lines + 1) * LINE).map(|_| AtomicU64::new(0)).collect();
-        // A group then lies in its cache lines and no others.
-        let offset = words.as_ptr().align_offset(LINE * 8).min(LINE);
+        let empty = |_| Pair(std::array::from_fn(|_| AtomicU64::new(0)));
         Self {
             number: NOBODY,
-            words,
-            offset,
+            pairs: (0..lines / 2).map(empty).collect(),
             size,
             lines,
             version: AtomicU64::new(0),
@@ -120,7 +119,7 @@ impl Page {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.words.len() * size_of::<AtomicU64>()
+        size_of::<Self>() + size_of_val(&*self.pairs)
     }
 
     /// The number of the table it belongs to, if it belongs to one.
@@ -169,7 +168,12 @@ impl Page {
 
     #[inline]
     pub(super) fn group(&self, index: usize, shape: Shape) -> Option<Group<'_>> {
-        let words = self.words.get(self.offset + index * shape.group..)?.get(..shape.group)?;
+        let words = if shape.group == LINE {
+            let (first, second) = self.pairs.get(index / 2)?.0.split_at(LINE);
+            if index.is_multiple_of(2) { first } else { second }
+        } else {
+            &self.pairs.get(index)?.0
+        };
         Group::new(words, shape)
     }
 
