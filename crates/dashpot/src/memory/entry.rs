@@ -11,6 +11,12 @@ use super::sync::{Ordering, or_in_models};
 use super::table::{Seat, Table};
 use crate::{Algorithm, Policy, Timestamp};
 
+/// Whether a key of this policy can be given a slot while its cell counts something. Permits that are out come back
+/// to where they are counted, so their keys stay there.
+pub(super) fn can_leave_its_cell(policy: &Policy) -> bool {
+    policy.algorithm() != Algorithm::Concurrency
+}
+
 /// How many stretches of slots are swept for a new key, and for one that finds no room.
 const SWEEPS: usize = 1;
 const SWEEPS_FOR_ROOM: usize = or_in_models(16, 4);
@@ -42,10 +48,9 @@ impl MemoryStore {
         };
         let now = self.now();
         let cell = Overflow::cell(table.number(), mark);
-        // Permits that are out come back to where they are counted, so their key stays there. What
-        // others have used is taken along with the key, while nobody charges the cell for it: its page
+        // What others have used is taken along with the key, while nobody charges the cell for it: its page
         // is changing, and they would notice.
-        let moves = force && policy.algorithm() != Algorithm::Concurrency;
+        let moves = can_leave_its_cell(policy);
         let moved = || if moves { self.overflow.copy(cell) } else { None };
         let is_taken = || !moves && self.overflow.is_busy(cell, now);
         let vacancy = |idle_since| Vacancy { is_taken: &is_taken, force, idle_since };

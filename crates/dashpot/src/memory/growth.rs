@@ -103,7 +103,13 @@ impl Table {
         let wanted = ((moving.len() + 1) * ROOM.0 / ROOM.1).max(least);
         let takes_them =
             |&(size, lines): &(usize, &usize)| suits(*lines, mark) && self.slots(size) >= wanted;
-        for (size, _) in SIZES.iter().enumerate().filter(takes_them) {
+        let fitting = || SIZES.iter().enumerate().filter(takes_them).map(|(size, _)| size);
+        // The smallest, but if one of up to twice its size is free, rather that: to tables that shrink and grow
+        // again, new pages would be made while larger ones lie idle.
+        let most = fitting().next().map_or(0, |size| self.slots(size) * 2);
+        let is_free =
+            |size: &usize| self.slots(*size) <= most && self.pool().has_free(*size, self.shape());
+        for size in fitting().find(is_free).into_iter().chain(fitting()) {
             if let Some((number, _structure)) = self.settle_one(moving, mark, depth, size) {
                 let _growth = self.growth.lock();
                 self.pool().page(number).inspect(|page| page.changed());

@@ -7,13 +7,14 @@ use std::{iter, slice};
 use smallvec::SmallVec;
 
 use super::MemoryStore;
+use super::entry::can_leave_its_cell;
 use super::hold::{Hold, Source};
 use super::kept::Kept;
 use super::overflow::Cell;
 use super::plan::{Plan, Question};
 use super::sync::Backoff;
 use crate::algorithm::Verdict;
-use crate::{Algorithm, Check, Decision, Key, Policy, PolicyStatus, Standing, Timestamp};
+use crate::{Check, Decision, Key, Policy, PolicyStatus, Standing, Timestamp};
 
 /// How often the keys of a call are given slots before they are counted in cells.
 const INSERTIONS: usize = 8;
@@ -128,9 +129,18 @@ impl MemoryStore {
             })
             .collect();
         let allowed = verdicts.iter().all(|verdict| matches!(verdict, Verdict::Allow { .. }));
+        // Who finds room leaves its cell, with all that is counted there: cells would never be as good as new
+        // again if all newcomers went on charging them.
+        let leaves = |question: &Question<'_>| {
+            !question.overflowing
+                && can_leave_its_cell(question.place.policy)
+                && self.pool.keys() < self.pool.max_keys()
+        };
         let wanting = allowed
-            && questions.iter().zip(&sources).any(|(question, source)| {
-                question.takes_something() && matches!(source, Source::Nowhere(_))
+            && questions.iter().zip(&sources).any(|(question, source)| match source {
+                Source::Nowhere(_) => question.takes_something(),
+                Source::Cell(..) => question.takes_something() && leaves(question),
+                Source::Slot(..) => false,
             });
         if allowed && !wanting {
             for (question, kept) in questions.iter().zip(&mut kept) {
@@ -160,8 +170,7 @@ impl MemoryStore {
         let mut place = self.place(policy, key);
         let mut overflowing = false;
         let mut backoff = Backoff::default();
-        // See `insert`.
-        let can_move = policy.algorithm() != Algorithm::Concurrency;
+        let can_move = can_leave_its_cell(policy);
         loop {
             let before = self.now();
             let found = Source::find(&place, &self.overflow, overflowing, before);

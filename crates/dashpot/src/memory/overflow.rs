@@ -1,7 +1,8 @@
 //! Where keys are counted when there is no room for more of them: together with others, in cells.
 //!
 //! A cell counts what all its keys take, so each of them gets less than its due, never more. A key
-//! stays in its cell until that is as good as new; only then may it have a slot of its own.
+//! stays in its cell until that is as good as new, or until there is room: then it may have a slot of its
+//! own, with all that is counted in the cell.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,6 +11,9 @@ use super::kept::Kept;
 use super::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 use crate::Timestamp;
 use crate::policy::Definition;
+
+/// Cells are made so many at a time.
+const CHUNK: u16 = 64;
 
 /// Which cell: the number of the table, and some bits of the mark.
 pub(super) type Cell = (u32, u16);
@@ -23,7 +27,9 @@ pub(super) struct Overflow {
 
 #[derive(Debug, Default)]
 pub(super) struct Cells {
-    kept: HashMap<Cell, Kept>,
+    /// By table and chunk. Those who need the cells of a policy need all of them before long, and maps have
+    /// room for twice as much.
+    chunks: HashMap<(u32, u16), Box<[Option<Kept>]>>,
     /// All of them, in the order in which they are looked at to see whether they are still needed.
     round: VecDeque<Cell>,
 }
@@ -66,13 +72,15 @@ impl Overflow {
         cells: &'c mut Cells,
         cell: Cell,
         definition: &Arc<Definition>,
-    ) -> &'c mut Kept {
-        let Cells { kept, round } = cells;
-        kept.entry(cell).or_insert_with(|| {
+    ) -> Option<&'c mut Kept> {
+        let Cells { chunks, round } = cells;
+        let (chunk, place) = spot(cell);
+        let places = chunks.entry(chunk).or_insert_with(|| (0..CHUNK).map(|_| None).collect());
+        Some(places.get_mut(place)?.get_or_insert_with(|| {
             self.used.fetch_add(1, Ordering::SeqCst);
             round.push_back(cell);
             Kept::fresh(definition.clone())
-        })
+        }))
     }
 
     /// Looks at all cells of a table.
@@ -80,22 +88,26 @@ impl Overflow {
         if self.is_empty() {
             return;
         }
-        for (&(owner, cell), kept) in &self.lock().kept {
-            if owner == table {
-                found(cell, kept);
+        let cells = self.lock();
+        for (&(_, chunk), places) in cells.chunks.iter().filter(|((owner, _), _)| *owner == table) {
+            for (place, kept) in (0..CHUNK).zip(places.iter()) {
+                kept.iter().for_each(|kept| found(chunk * CHUNK + place, kept));
             }
         }
     }
 
     /// What is counted in a cell, once more.
     pub(super) fn copy(&self, cell: Cell) -> Option<Kept> {
+        if self.is_empty() {
+            return None;
+        }
         self.lock().get_mut(cell)?.copy()
     }
 
     /// Counts what somebody else has used in a cell, too.
     pub(super) fn add(&self, cell: Cell, other: &Kept, now: Timestamp) {
         let mut cells = self.lock();
-        let kept = self.open(&mut cells, cell, &other.definition);
+        let Some(kept) = self.open(&mut cells, cell, &other.definition) else { return };
         // By the same definition: a unit may take longer under one than under the other.
         kept.redefine(&other.definition, now);
         kept.definition.engine.join(&mut kept.state, &other.state, now);
@@ -106,11 +118,15 @@ impl Overflow {
         let Some(next) = cells.round.pop_front() else {
             return;
         };
-        if cells.kept.get(&next).is_none_or(|kept| kept.is_idle(now)) {
-            cells.kept.remove(&next);
-            self.used.fetch_sub(1, Ordering::SeqCst);
-        } else {
-            cells.round.push_back(next);
+        if cells.is_busy(next, now) {
+            return cells.round.push_back(next);
+        }
+        if let Some(place) = cells.place(next) {
+            *place = None;
+        }
+        self.used.fetch_sub(1, Ordering::SeqCst);
+        if cells.round.is_empty() {
+            *cells = Cells::default();
         }
     }
 }
@@ -118,10 +134,23 @@ impl Overflow {
 impl Cells {
     /// Whether a cell counts something.
     pub(super) fn is_busy(&self, cell: Cell, now: Timestamp) -> bool {
-        self.kept.get(&cell).is_some_and(|kept| !kept.is_idle(now))
+        let (chunk, place) = spot(cell);
+        let kept = self.chunks.get(&chunk).and_then(|places| places.get(place)?.as_ref());
+        kept.is_some_and(|kept| !kept.is_idle(now))
     }
 
     pub(super) fn get_mut(&mut self, cell: Cell) -> Option<&mut Kept> {
-        self.kept.get_mut(&cell)
+        self.place(cell)?.as_mut()
     }
+
+    /// Where a cell is, or was.
+    fn place(&mut self, cell: Cell) -> Option<&mut Option<Kept>> {
+        let (chunk, place) = spot(cell);
+        self.chunks.get_mut(&chunk)?.get_mut(place)
+    }
+}
+
+/// In which chunk a cell is, and where in it.
+fn spot((table, cell): Cell) -> ((u32, u16), usize) {
+    ((table, cell / CHUNK), usize::from(cell % CHUNK))
 }

@@ -85,6 +85,12 @@ impl Pool {
         Some((number, structure))
     }
 
+    /// Whether a page of this size waits to be used again.
+    pub(super) fn has_free(&self, size: usize, shape: Shape) -> bool {
+        let mut free = self.free.lock();
+        free.get_mut(size).is_some_and(|free| !list(free, shape).is_empty())
+    }
+
     /// Takes back a page that no directory leads to any more and whose groups are all retired.
     pub(super) fn give_back(&self, page: &Page, shape: Shape) {
         page.disown();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dashpot::{Algorithm, Limiter};
 
-use super::{CELLS, NANO, SECOND, a_minute, fill, one_of_each, store};
+use super::{CELLS, NANO, SECOND, a_minute, fill, one_of_each, pair_in_one_cell, store};
 
 /// Newcomers get something, each no more than its limit, all no more than the cells have.
 #[test]
@@ -80,6 +80,33 @@ fn room_that_appears_is_no_amnesty() {
             assert!(!limiter.check(&k).is_allowed(), "{algorithm}");
         }
     }
+}
+
+/// Who finds room leaves its cell, with what is counted there, and charges it no more: else cells would never be
+/// free again while newcomers come, however much room there is.
+#[test]
+fn newcomers_leave_their_cells_where_there_is_room() {
+    let (store, clock) = store(20);
+    let squatters = fill(&store);
+    let limiter = a_minute(&store, Algorithm::TokenBucket, 2);
+    let [one, other] = pair_in_one_cell(&store, &clock, limiter.policy()).unwrap();
+    assert!(limiter.check(&one).is_allowed());
+    for key in 0..20_u64 {
+        squatters.reset(&key.to_be_bytes());
+    }
+    // Whoever finds no room where it belongs sweeps everywhere.
+    assert!(a_minute(&store, Algorithm::FixedWindow, 2).check("passer-by").is_allowed());
+    let keys = store.len();
+    assert!(keys < 20, "{keys} keys");
+    // It has to answer for what is counted in the cell, too.
+    assert!(limiter.check(&other).is_allowed());
+    assert_eq!(store.len(), keys + 1, "a place of its own");
+    assert!(!limiter.check(&other).is_allowed());
+    // The cell is as good as new as soon as what the first took is back.
+    clock.advance(SECOND * 30);
+    assert_eq!(limiter.peek(&other).statuses()[0].remaining(), 1);
+    assert!(limiter.check_n(&one, 2).is_allowed());
+    assert!(!limiter.check(&one).is_allowed());
 }
 
 /// Permits taken in a cell come back to it, also when there is room again.

@@ -43,6 +43,24 @@ fn a_key_is_counted_in_a_cell_or_in_a_slot() {
     });
 }
 
+/// Room appears for keys whose cell counts something: they leave it, with all that is counted there, while others still
+/// charge it.
+#[test]
+fn keys_leave_a_cell_that_counts() {
+    explore(EFFORT, || {
+        let (scene, policy) = (Scene::new(1), per_hour("p", 2));
+        assert!(scene.take(&policy, "another") && scene.take(&policy, "k"));
+        let reset = work!([scene, policy] {
+            let _ = scene.store.manage_now(&policy, "another".into(), KeyOperation::Reset);
+            scene.take(&policy, "k")
+        });
+        let taken = together([reset, work!([scene, policy] scene.take(&policy, "k"))]);
+        assert_eq!(taken.iter().filter(|taken| **taken).count(), 1, "{taken:?}");
+        assert_eq!(scene.used(&policy, "k"), 2);
+        scene.audit();
+    });
+}
+
 /// A cell that is open but not charged yet looks as good as new, and may be dropped. Whoever opened
 /// it gets his answer all the same.
 #[test]
