@@ -35,7 +35,7 @@ pub(crate) struct Sequel<St: Store + 'static> {
     lines: HeaderLines,
     charges: Vec<Charges<St>>,
     /// What else it takes before it is served, and who wants to know how it fares; mostly nothing and nobody.
-    service: Option<Box<Prepared>>,
+    prepared: Option<Box<Prepared>>,
     /// To tell who is turned away, if gates are ahead.
     shared: Option<Arc<Shared<St>>>,
 }
@@ -83,7 +83,7 @@ impl<St: Store + 'static> Judgement<St> {
             delay: Duration::ZERO,
             lines: HeaderLines::default(),
             charges: Vec::from_iter(Charges::of(ruling.take_pending(), shared)),
-            service: None,
+            prepared: None,
             shared: None,
         };
         if let Some(decision) = ruling.decision() {
@@ -105,8 +105,8 @@ impl<St: Store + 'static> Sequel<St> {
     }
 
     fn is_ahead_of_gates(&self) -> bool {
-        let is_ahead = |service: &Prepared| matches!(service.entrance, Entrance::Ahead(_));
-        self.service.as_deref().is_some_and(is_ahead)
+        let is_ahead = |prepared: &Prepared| matches!(prepared.entrance, Entrance::Ahead(_));
+        self.prepared.as_deref().is_some_and(is_ahead)
     }
 
     /// Whether a queue holds it.
@@ -115,15 +115,15 @@ impl<St: Store + 'static> Sequel<St> {
     }
 
     /// Notes what it takes to be served. If gates are ahead, what was taken is given back if it is not.
-    pub(crate) fn serve_by(
+    pub(crate) fn prepare(
         &mut self,
-        service: Box<Prepared>,
+        prepared: Box<Prepared>,
         taken: Vec<Pending<'_>>,
         shared: &Arc<Shared<St>>,
     ) {
-        self.service = Some(service);
+        self.prepared = Some(prepared);
         self.shared = self.is_ahead_of_gates().then(|| shared.clone());
-        self.charge(taken, shared);
+        self.owe(taken, shared);
     }
 
     /// Waits for its turn, and enters. If it is turned away, the answer to that.
@@ -136,17 +136,17 @@ impl<St: Store + 'static> Sequel<St> {
         if self.is_ahead_of_gates() {
             self.if_dropped(GivesBack::All);
         }
-        if let Some(service) = &mut self.service
-            && let Entrance::Ahead(entry) = &service.entrance
+        if let Some(prepared) = &mut self.prepared
+            && let Entrance::Ahead(entry) = &prepared.entrance
         {
             match entry.enter().await {
-                Ok(passes) => service.entrance = Entrance::Entered(passes),
+                Ok(passes) => prepared.entrance = Entrance::Entered(passes),
                 Err(number) => {
-                    let rule = service.rules.rules().get(number);
+                    let rule = prepared.rules.rules().get(number);
                     if let Some((rule, shared)) = rule.zip(self.shared.as_deref()) {
-                        shared.tell_of_shed(rule);
+                        shared.report_shed(rule);
                     }
-                    return Some(denial::shed(rule, &service.rules, request));
+                    return Some(denial::shed(rule, &prepared.rules, request));
                 }
             }
         }
@@ -156,11 +156,11 @@ impl<St: Store + 'static> Sequel<St> {
 
     /// It is served from now on.
     pub(crate) fn begin(&mut self) {
-        if let Some(service) = &mut self.service
-            && let Entrance::Entered(passes) = &mut service.entrance
+        if let Some(prepared) = &mut self.prepared
+            && let Entrance::Entered(passes) = &mut prepared.entrance
         {
-            let adaptive = std::mem::take(&mut service.adaptive);
-            service.watch = Watch::begin(std::mem::take(passes), adaptive);
+            let adaptive = std::mem::take(&mut prepared.adaptive);
+            prepared.watch = Watch::begin(std::mem::take(passes), adaptive);
         }
     }
 
@@ -172,11 +172,11 @@ impl<St: Store + 'static> Sequel<St> {
     }
 
     fn take_watch(&mut self) -> Option<Watch> {
-        self.service.take()?.watch
+        self.prepared.take()?.watch
     }
 
     /// Adds what else is to be settled.
-    pub(crate) fn charge(&mut self, pending: Vec<Pending<'_>>, shared: &Arc<Shared<St>>) {
+    pub(crate) fn owe(&mut self, pending: Vec<Pending<'_>>, shared: &Arc<Shared<St>>) {
         self.charges.extend(Charges::of(pending, shared));
         if self.is_ahead_of_gates() {
             let is_queued = self.is_queued();

@@ -129,7 +129,7 @@ impl<St: Store + 'static> Shared<St> {
         }
         let turn = lines.as_deref_mut().and_then(|lines| self.stand(lines, &plan, &ruling));
         drop(lines);
-        self.tell(&plan, &ruling);
+        self.report_denied(&plan, &ruling);
         let mut judgement = Judgement::of(&mut ruling, &rules, request.headers(), self, turn);
         self.prepare(&mut judgement, &plan, &ruling, &gates, &rules);
         Some(judgement)
@@ -144,7 +144,7 @@ impl<St: Store + 'static> Shared<St> {
     ) -> Option<Judgement<St>> {
         let rule = gates.closed()?;
         gates.shed(rule);
-        self.tell_of_shed(rule);
+        self.report_shed(rule);
         Some(Judgement::Refuse(Box::new(denial::shed(Some(rule), rules, request))))
     }
 
@@ -178,8 +178,8 @@ impl<St: Store + 'static> Shared<St> {
             Entrance::Ahead(_) => plan.taken(ruling, self.store.instances()),
             Entrance::Entered(_) => Vec::new(),
         };
-        let service = Prepared::new(rules.clone(), adaptive, entrance);
-        sequel.serve_by(service, taken, self);
+        let prepared = Prepared::new(rules.clone(), adaptive, entrance);
+        sequel.prepare(prepared, taken, self);
     }
 
     /// Stands in line, if there is something to wait for.
@@ -199,7 +199,7 @@ impl<St: Store + 'static> Shared<St> {
     }
 
     /// Tells who wants to know whom a limit was reached by.
-    fn tell(&self, plan: &Plan<'_>, ruling: &Ruling<'_>) {
+    fn report_denied(&self, plan: &Plan<'_>, ruling: &Ruling<'_>) {
         if let Some(hear) = &self.on_denied
             && ruling.refusal().is_some()
         {
@@ -208,7 +208,7 @@ impl<St: Store + 'static> Shared<St> {
     }
 
     /// The same of a gate, which everybody shares.
-    pub(crate) fn tell_of_shed(&self, rule: &Rule) {
+    pub(crate) fn report_shed(&self, rule: &Rule) {
         if let Some(hear) = &self.on_denied {
             hear(rule, Key::new(b""));
         }
@@ -235,7 +235,7 @@ impl<St: Store + 'static> Shared<St> {
             }
             let given_back = |taken| undo(self, taken, false);
             if let Some(mut ruling) = early.refuse_early(&self.store, given_back).await {
-                self.tell(&early, &ruling);
+                self.report_denied(&early, &ruling);
                 gates.count(false);
                 let judgement = Judgement::of(&mut ruling, &rules, request.headers(), self, None);
                 return (judgement, request);
@@ -259,12 +259,12 @@ impl<St: Store + 'static> Shared<St> {
             Poll::Ready((ruling, turn))
         })
         .await;
-        self.tell(&plan, &ruling);
+        self.report_denied(&plan, &ruling);
         // First, so that permits are given back if nobody waits for the rest.
         let mut judgement = Judgement::of(&mut ruling, &rules, request.headers(), self, turn);
         let charge = |pending| {
             if let Judgement::Serve(sequel) = &mut judgement {
-                sequel.charge(vec![pending], self);
+                sequel.owe(vec![pending], self);
             }
         };
         plan.rehearse(&self.store, &mut ruling, charge).await;

@@ -90,7 +90,7 @@ pub use schema::schema;
 pub use set::{
     Listen, LoadError, MemorySettings, RuleSet, Selection, ServeSettings, StoreSettings,
 };
-pub use share::decide_in_part;
+pub use share::decide_by_share;
 pub use source::{Place, Source};
 pub use tally::Tally;
 pub use token::{Claims, TokenError, TokenRefusal, TokenSettings, Tokens};

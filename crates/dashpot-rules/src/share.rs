@@ -6,21 +6,21 @@ use std::sync::OnceLock;
 
 use dashpot::{Check, Decision, MemoryStore, Policy};
 
-/// The policies of a tier, and their parts for several instances, made when they are first asked for.
+/// The policies of a tier, and their shares for several instances, made when they are first asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Policies {
     whole: Vec<Policy>,
     /// One set for every number of instances there ever were.
-    parts: OnceLock<Box<Parts>>,
+    shares: OnceLock<Box<Shares>>,
     /// One set for every percentage there ever was, made when the first is asked for.
     reduced: OnceLock<Box<[OnceLock<Box<Policies>>]>>,
 }
 
 #[derive(Debug)]
-struct Parts {
+struct Shares {
     instances: NonZeroU64,
     policies: Vec<Policy>,
-    next: OnceLock<Box<Parts>>,
+    next: OnceLock<Box<Shares>>,
 }
 
 /// Of more instances than this only powers of two are told apart, so that there are few sets.
@@ -39,8 +39,8 @@ impl Policies {
         })
     }
 
-    /// Each policy's part for one of so many instances.
-    pub(crate) fn part(&self, instances: NonZeroU64) -> &[Policy] {
+    /// Each policy's share for one of so many instances.
+    pub(crate) fn share(&self, instances: NonZeroU64) -> &[Policy] {
         if instances == NonZeroU64::MIN {
             return &self.whole;
         }
@@ -50,32 +50,32 @@ impl Policies {
             many => many.checked_next_power_of_two().unwrap_or(many),
         };
         let instances = NonZeroU64::new(rounded).unwrap_or(instances);
-        let mut next = &self.parts;
+        let mut next = &self.shares;
         loop {
-            let parts = next.get_or_init(|| {
+            let shares = next.get_or_init(|| {
                 let policies = self.whole.iter().map(|policy| policy.share(instances)).collect();
-                Box::new(Parts { instances, policies, next: OnceLock::new() })
+                Box::new(Shares { instances, policies, next: OnceLock::new() })
             });
-            if parts.instances == instances {
-                return &parts.policies;
+            if shares.instances == instances {
+                return &shares.policies;
             }
-            next = &parts.next;
+            next = &shares.next;
         }
     }
 }
 
-/// Decides by what this process counted itself, of which it may grant its part: of each policy of `wholes`, the one
+/// Decides by what this process counted itself, of which it may grant its share: of each policy of `wholes`, the one
 /// that the check in its place asks.
-pub fn decide_in_part<'p, 'w>(
+pub fn decide_by_share<'p, 'w>(
     local: &MemoryStore,
-    parts: &[Check<'p, '_>],
+    shares: &[Check<'p, '_>],
     wholes: impl IntoIterator<Item = &'w Policy>,
 ) -> Decision<'p> {
-    let decided = local.decide_now(parts);
-    let asked = parts.iter().zip(wholes).zip(decided.statuses());
-    let statuses = asked.map(|((part, whole), status)| {
+    let decided = local.decide_now(shares);
+    let asked = shares.iter().zip(wholes).zip(decided.statuses());
+    let statuses = asked.map(|((share, whole), status)| {
         // What the whole would grant one day is not denied for ever.
-        if part.cost.units() <= whole.whole_limit() { status.for_now() } else { *status }
+        if share.cost.units() <= whole.whole_limit() { status.for_now() } else { *status }
     });
     Decision::new(decided.at(), statuses).degraded()
 }

@@ -93,12 +93,12 @@ trait Packed: Default {
 
 /// What came of a cost, and how the key stands afterwards.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Judgement {
+pub(crate) struct Judged {
     pub(crate) verdict: Verdict,
     pub(crate) standing: Standing,
 }
 
-impl Judgement {
+impl Judged {
     /// Of nothing.
     pub(crate) const NONE: Self = Self {
         verdict: Verdict::ALLOW,
@@ -304,7 +304,7 @@ impl Engine {
     /// Verdict, charge and standing in one, on packed state: takes the cost if it passes. `None` if
     /// the state cannot be packed any more, and then the words mean nothing.
     #[inline(never)]
-    pub(crate) fn judge(&self, words: &mut [u64], now: Timestamp, cost: u64) -> Option<Judgement> {
+    pub(crate) fn judge(&self, words: &mut [u64], now: Timestamp, cost: u64) -> Option<Judged> {
         match &self.method {
             Method::TokenBucket(method) => self.judge_by(method, words, now, cost),
             Method::LeakyBucket(method) => self.judge_by(method, words, now, cost),
@@ -322,7 +322,7 @@ impl Engine {
         words: &mut [u64],
         now: Timestamp,
         cost: u64,
-    ) -> Option<Judgement> {
+    ) -> Option<Judged> {
         let mut state = E::State::unpack(words);
         let now = now.as_nanos();
         let verdict = self.verdict_by(method, &state, now, cost);
@@ -332,7 +332,7 @@ impl Engine {
                 return None;
             }
         }
-        Some(Judgement { verdict, standing: self.standing_by(method, &state, now) })
+        Some(Judged { verdict, standing: self.standing_by(method, &state, now) })
     }
 
     #[inline]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::algorithm::{Judgement, Verdict};
+use crate::algorithm::{Judged, Verdict};
 use crate::{Check, Policy, Timestamp};
 
 /// Whether it may pass.
@@ -296,8 +296,8 @@ impl<'p> Decision<'p> {
 
     /// The answer to a single check.
     #[inline]
-    pub(crate) fn one(at: Timestamp, policy: &'p Policy, judged: Judgement) -> Self {
-        let Judgement { verdict, standing } = judged;
+    pub(crate) fn one(at: Timestamp, policy: &'p Policy, judged: Judged) -> Self {
+        let Judged { verdict, standing } = judged;
         let status = PolicyStatus { policy, standing, verdict };
         Self::made(at, status.outcome(), Statuses::One(status))
     }
@@ -308,15 +308,15 @@ impl<'p> Decision<'p> {
     pub(crate) fn few<const N: usize>(
         at: Timestamp,
         checks: &[Check<'p, '_>; N],
-        judged: &[Judgement; N],
+        judged: &[Judged; N],
     ) -> Self {
         const { assert!(0 < N && N <= 4) }
-        let is_allowed = judged.iter().all(Judgement::is_allowed);
+        let is_allowed = judged.iter().all(Judged::is_allowed);
         let outcome = if is_allowed { Outcome::Allow } else { Outcome::Deny };
         // Those beyond are not seen. Pushing one after another would take longer than to decide.
         let statuses = std::array::from_fn(|index| {
             let index = index.min(N - 1);
-            let Judgement { verdict, standing } = judged[index];
+            let Judged { verdict, standing } = judged[index];
             PolicyStatus { policy: checks[index].policy, standing, verdict }
         });
         Self::made(at, outcome, Statuses::Several(SmallVec::from_buf_and_len(statuses, N)))

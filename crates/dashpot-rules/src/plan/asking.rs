@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::{Ask, Pending, Plan, Refusal, Ruling};
 use crate::rule::{OnStoreError, Rule, Settle};
-use crate::share::decide_in_part;
+use crate::share::decide_by_share;
 
 impl<'r> Plan<'r> {
     /// Asks: all that are enforced pass together, or none is charged; then those that only count.
@@ -173,20 +173,20 @@ impl<'r> Plan<'r> {
             ruling.refusal = Some(Refusal::Unavailable(ask.rule));
             return;
         }
-        // Others go without, too: each may grant its part.
+        // Others go without, too: each may grant its share.
         let is_local = |ask: &&Ask<'r>| ask.rule.on_store_error == OnStoreError::Local;
         let mut wholes: SmallVec<[&Policy; 4]> = SmallVec::new();
         let mut checks: SmallVec<[Check<'r, '_>; 4]> = SmallVec::new();
         for ask in enforced().filter(is_local) {
             wholes.extend(ask.policies.iter());
             let key = self.key(ask);
-            let parts = ask.policies.part(instances).iter();
-            checks.extend(parts.map(|part| Check::new(part, key).cost(ask.cost())));
+            let shares = ask.policies.share(instances).iter();
+            checks.extend(shares.map(|share| Check::new(share, key).cost(ask.cost())));
         }
         if checks.is_empty() {
             return;
         }
-        ruling.decision = Some(decide_in_part(local, &checks, wholes));
+        ruling.decision = Some(decide_by_share(local, &checks, wholes));
         self.conclude(&checks, true, ruling);
     }
 

@@ -34,7 +34,7 @@ impl<'r> Plan<'r> {
             .filter_map(|(place, decision)| Some((self.asks.get(*place)?, decision)));
         let all = enforced.chain(rehearsed);
         for (ask, decision) in all.filter(|(ask, _)| ask.rule.settle == Settle::Never) {
-            let policies = if local { ask.policies.part(instances) } else { &**ask.policies };
+            let policies = if local { ask.policies.share(instances) } else { &**ask.policies };
             for policy in policies {
                 let check = Check::new(policy, self.key(ask)).cost(ask.cost());
                 // None if it was denied.

@@ -9,7 +9,7 @@ use std::time::Instant;
 use dashpot::{
     Check, Cost, Decision, Key, Limiter, MemoryStore, Policy, Quota, Reservation, Store, StoreError,
 };
-use dashpot_rules::{LiveRules, LoadError, Plan, Reload, Ruling, Trust, decide_in_part};
+use dashpot_rules::{LiveRules, LoadError, Plan, Reload, Ruling, Trust, decide_by_share};
 use tracing::{debug, error, info, warn};
 
 use crate::proxy::Gateway;
@@ -131,16 +131,16 @@ impl Service {
         ruling
     }
 
-    /// Decides by what this process has counted itself, of which it may grant its part.
+    /// Decides by what this process has counted itself, of which it may grant its share.
     pub(crate) fn decide_locally<'p>(
         &self,
         wholes: &[Check<'_, '_>],
-        parts: &'p [Policy],
+        shares: &'p [Policy],
     ) -> Decision<'p> {
-        let checks: Vec<Check<'p, '_>> = { parts.iter().zip(wholes) }
-            .map(|(part, whole)| Check::new(part, whole.key).cost(whole.cost))
+        let checks: Vec<Check<'p, '_>> = { shares.iter().zip(wholes) }
+            .map(|(share, whole)| Check::new(share, whole.key).cost(whole.cost))
             .collect();
-        decide_in_part(&self.local, &checks, wholes.iter().map(|whole| whole.policy))
+        decide_by_share(&self.local, &checks, wholes.iter().map(|whole| whole.policy))
     }
 
     /// Logs, now and then, that somebody asks about what nothing limits.

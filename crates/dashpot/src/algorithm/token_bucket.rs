@@ -11,7 +11,7 @@
 
 use std::num::NonZeroU64;
 
-use super::{Enforce, Judgement, Packed, Verdict};
+use super::{Enforce, Judged, Packed, Verdict};
 use crate::{Rate, Retry, Standing, Timestamp, Window};
 
 #[derive(Debug)]
@@ -222,7 +222,7 @@ impl Short {
     /// Verdict and standing in one, for a cost that it [takes](Self::takes), and the next state, which
     /// is the same if it does not pass.
     #[inline]
-    pub(crate) fn judge(&self, tat: u64, now: Timestamp, cost: u64) -> (Judgement, u64) {
+    pub(crate) fn judge(&self, tat: u64, now: Timestamp, cost: u64) -> (Judged, u64) {
         match self.pass(tat, now, cost) {
             Ok(next) => (self.allowed(next, now), next),
             Err(wait) => (self.denied(tat, now, wait), tat),
@@ -240,14 +240,14 @@ impl Short {
 
     /// It passed, and this is the next state.
     #[inline(always)]
-    pub(crate) fn allowed(&self, next: u64, now: Timestamp) -> Judgement {
-        Judgement { verdict: Verdict::ALLOW, standing: self.standing(next, now) }
+    pub(crate) fn allowed(&self, next: u64, now: Timestamp) -> Judged {
+        Judged { verdict: Verdict::ALLOW, standing: self.standing(next, now) }
     }
 
     /// It did not, and has to wait so long.
     #[inline(always)]
-    pub(crate) fn denied(&self, tat: u64, now: Timestamp, wait: u64) -> Judgement {
-        Judgement { verdict: Verdict::Deny(Retry::After(wait)), standing: self.standing(tat, now) }
+    pub(crate) fn denied(&self, tat: u64, now: Timestamp, wait: u64) -> Judged {
+        Judged { verdict: Verdict::Deny(Retry::After(wait)), standing: self.standing(tat, now) }
     }
 
     /// How a key stands.

@@ -11,7 +11,7 @@ use super::home::Home;
 use super::page::{DEFINITION_BITS, Found, Look, Search};
 use super::sync::stand_back;
 use super::table::Table;
-use crate::algorithm::{Judgement, Short, Verdict};
+use crate::algorithm::{Judged, Short, Verdict};
 use crate::{Check, Decision, Policy, Standing, Timestamp};
 
 /// How often a check tries to get by without holding its key.
@@ -124,7 +124,7 @@ impl MemoryStore {
         spot: &Spot<'_>,
         found: &Found<'_>,
         check: &Check<'_, '_>,
-    ) -> Option<(Timestamp, Judgement)> {
+    ) -> Option<(Timestamp, Judged)> {
         let cost = check.cost.units();
         let _locked = found.group.try_lock(found.sequence)?;
         if !table.directory().is_still(spot) {
@@ -140,7 +140,7 @@ impl MemoryStore {
             if let Verdict::Allow { .. } = verdict {
                 kept.charge(now, cost);
             }
-            Some((now, Judgement { verdict, standing: kept.standing(now) }))
+            Some((now, Judged { verdict, standing: kept.standing(now) }))
         })
     }
 
@@ -216,7 +216,7 @@ impl MemoryStore {
 
             let now = self.now();
             let mut next = [Words::default(); N];
-            let mut judged = [Judgement::NONE; N];
+            let mut judged = [Judged::NONE; N];
             let mut allowed = true;
             for (((view, next), judged), check) in
                 views.iter().zip(&mut next).zip(&mut judged).zip(checks)
@@ -240,7 +240,7 @@ impl MemoryStore {
                     // Nothing was taken: who would have passed stands as before.
                     if judged.is_allowed() {
                         let standing = view.standing(now, check.policy);
-                        *judged = Judgement { verdict: Verdict::ALLOW, standing };
+                        *judged = Judged { verdict: Verdict::ALLOW, standing };
                     }
                 }
             }
@@ -282,7 +282,7 @@ impl View<'_> {
         now: Timestamp,
         check: &Check<'_, '_>,
         next: &mut Words,
-        judged: &mut Judgement,
+        judged: &mut Judged,
     ) -> bool {
         let (state, cost) = (self.glance.state, check.cost.units());
         if let (Some(short), [tat, ..], [next, ..]) = (self.short, state, &mut *next) {
@@ -305,7 +305,7 @@ impl View<'_> {
         let words = state.get_mut(..self.glance.len()).unwrap_or_default();
         // A peek. Nothing is written, so nothing can fail to fit.
         let peek = policy.definition().engine.judge(words, now, 0);
-        peek.unwrap_or(Judgement::NONE).standing
+        peek.unwrap_or(Judged::NONE).standing
     }
 
     /// Writes all of them, if none has changed. Nobody is waited for, so they need not be locked in the order of

@@ -81,7 +81,7 @@ async fn ask_limits(
     let on_error = rules.store().on_error;
     // Not to be held while waiting.
     drop(rules);
-    let parts;
+    let shares;
     let decided = match service.store.decide_at_once(&checks) {
         Some(decided) => decided,
         None => service.store.decide(&checks).await,
@@ -99,8 +99,8 @@ async fn ask_limits(
                 OnStoreError::Deny => return unavailable(None),
                 OnStoreError::Local => {
                     let instances = service.store.instances();
-                    parts = policies.iter().map(|one| one.share(instances)).collect::<Vec<_>>();
-                    (service.decide_locally(&checks, &parts), true)
+                    shares = policies.iter().map(|one| one.share(instances)).collect::<Vec<_>>();
+                    (service.decide_locally(&checks, &shares), true)
                 }
             }
         }

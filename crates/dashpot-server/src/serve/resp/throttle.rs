@@ -123,8 +123,8 @@ fn go_without(
             StatusCode::SERVICE_UNAVAILABLE
         }
         OnStoreError::Local => {
-            let part = [check.policy.share(service.store.instances())];
-            let decision = service.decide_locally(&[*check], &part);
+            let share = [check.policy.share(service.store.instances())];
+            let decision = service.decide_locally(&[*check], &share);
             tell(service, asked, &decision, out)
         }
     }
