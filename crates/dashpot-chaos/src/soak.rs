@@ -201,10 +201,14 @@ impl Soak {
 
     /// A fault that is over, and how long it took until all was well again.
     pub(crate) fn recovered(&self, fault: &'static str, seconds: f64, at_most: f64) {
-        println!("{:8.3} s  {fault}: well again after {seconds:.3} s", self.now());
+        let now = self.now();
+        println!("{now:8.3} s  {fault}: well again after {seconds:.3} s");
         lock(&self.faults).entry(fault).or_default().push(seconds);
+        let at_most = at_most + self.pace.late(now - seconds, now);
         if seconds > at_most {
-            self.wrong(&format!("{fault}: well again after {seconds:.3} s, {at_most} s at most"));
+            self.wrong(&format!(
+                "{fault}: well again after {seconds:.3} s, {at_most:.3} s at most"
+            ));
         }
     }
 
