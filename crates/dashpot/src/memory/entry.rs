@@ -51,7 +51,7 @@ impl MemoryStore {
         // What others have used is taken along with the key, while nobody charges the cell for it: its page
         // is changing, and they would notice.
         let moves = can_leave_its_cell(policy);
-        let moved = || if moves { self.overflow.copy(cell) } else { None };
+        let moved = || if moves { self.overflow.copy(cell, now) } else { None };
         let is_taken = || !moves && self.overflow.is_busy(cell, now);
         let vacancy = |idle_since| Vacancy { is_taken: &is_taken, force, idle_since };
         let idle_since = now.before(GRACE);
@@ -93,9 +93,15 @@ impl MemoryStore {
         }
     }
 
+    /// Sweeps for room that nobody asked for yet.
+    pub(super) fn sweep_a_little(&self) {
+        self.sweep(self.now().before(GRACE), SWEEPS);
+    }
+
     /// Forgets keys that have been idle since then, wherever they are, a few at a time.
     pub(super) fn sweep(&self, idle_since: Timestamp, stretches: usize) {
         let tables = self.tables.read();
+        let is_full = self.pool.keys() >= self.pool.max_keys();
         for _ in 0..stretches {
             let Some(page) = self.pool.under_hand() else {
                 return;
@@ -107,7 +113,7 @@ impl MemoryStore {
             };
             match owner() {
                 // There is nothing to gain in so small a page, unless there is no room at all.
-                Some(_) if page.size() < WORTH_SWEEPING && stretches == SWEEPS => {
+                Some(_) if page.size() < WORTH_SWEEPING && stretches == SWEEPS && !is_full => {
                     self.pool.move_hand(page.number());
                 }
                 Some(table) if !table.sweep(page, idle_since) => {}

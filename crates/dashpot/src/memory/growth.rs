@@ -61,6 +61,9 @@ impl Table {
 
     /// Moves the keys of a page to the smallest that takes them.
     fn fit(&self, page: &Page, now: Timestamp) {
+        if self.sizes_for(page.keys(), page.prefix(), 0).next() == Some(page.size()) {
+            return; // It would be moved again and again.
+        }
         self.pool().with_list(|moving| {
             self.vacate(page, now, moving);
             self.settle_in(moving, page.prefix(), page.depth(), 0);
@@ -97,19 +100,25 @@ impl Table {
         lines * LINE / self.shape().group * self.shape().slots()
     }
 
-    /// Puts keys that have their first `depth` bits in common with this mark into new pages, and the
-    /// directory leads to those. A page alone has at least so many slots.
-    fn settle_in(&self, moving: &mut [Copied], mark: u64, depth: u32, least: usize) -> bool {
-        let wanted = ((moving.len() + 1) * ROOM.0 / ROOM.1).max(least);
-        let takes_them =
-            |&(size, lines): &(usize, &usize)| suits(*lines, mark) && self.slots(size) >= wanted;
-        let fitting = || SIZES.iter().enumerate().filter(takes_them).map(|(size, _)| size);
+    /// Pages that so many keys with these first bits may go to, the best one first. Each has at least so many slots.
+    fn sizes_for(&self, keys: usize, mark: u64, least: usize) -> impl Iterator<Item = usize> {
+        let wanted = ((keys + 1) * ROOM.0 / ROOM.1).max(least);
+        let takes_them = move |&(size, lines): &(usize, &usize)| {
+            suits(*lines, mark) && self.slots(size) >= wanted
+        };
+        let fitting = move || SIZES.iter().enumerate().filter(takes_them).map(|(size, _)| size);
         // The smallest, but if one of up to twice its size is free, rather that: to tables that shrink and grow
         // again, new pages would be made while larger ones lie idle.
         let most = fitting().next().map_or(0, |size| self.slots(size) * 2);
         let is_free =
             |size: &usize| self.slots(*size) <= most && self.pool().has_free(*size, self.shape());
-        for size in fitting().find(is_free).into_iter().chain(fitting()) {
+        fitting().find(is_free).into_iter().chain(fitting())
+    }
+
+    /// Puts keys that have their first `depth` bits in common with this mark into new pages, and the
+    /// directory leads to those. A page alone has at least so many slots.
+    fn settle_in(&self, moving: &mut [Copied], mark: u64, depth: u32, least: usize) -> bool {
+        for size in self.sizes_for(moving.len(), mark, least) {
             if let Some((number, _structure)) = self.settle_one(moving, mark, depth, size) {
                 let _growth = self.growth.lock();
                 self.pool().page(number).inspect(|page| page.changed());

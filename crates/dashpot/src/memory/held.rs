@@ -30,6 +30,10 @@ impl MemoryStore {
             Plan::new(checks.iter().map(|check| {
                 Question::new(self.place(check.policy, check.key), check.cost.units())
             }));
+        if !self.overflow.is_empty() {
+            // Who is counted in a cell leaves it for room, which somebody has to make.
+            self.sweep_a_little();
+        }
         let (mut backoff, mut insertions) = (Backoff::default(), 0);
         // The plan for the next attempt, if it is another.
         let mut merged: Option<Plan<'_>> = None;
@@ -64,7 +68,9 @@ impl MemoryStore {
                     }
                 }
                 // They are counted as one there, so they are asked about as one, while they are.
-                Tried::Alike(cells) => merged = Some(plan.merged(&cells)),
+                Tried::Alike(cells) if attempt.is_none() => merged = Some(plan.merged(&cells)),
+                // And another is by now.
+                Tried::Alike(_) => {}
             }
         };
 
@@ -91,9 +97,15 @@ impl MemoryStore {
             }
         }
         let cells: SmallVec<[Option<Cell>; 4]> = sources.iter().map(Source::cell).collect();
-        if questions.iter().zip(&cells).any(|(question, cell)| question.is_shared && cell.is_none())
-        {
-            return Tried::Disturbed; // They are not counted as one any more.
+        let mut others = Vec::new();
+        for (question, cell) in questions.iter().zip(&cells) {
+            for other in &question.others {
+                let source = Source::find(other, &self.overflow, question.overflowing, before);
+                match source.filter(|source| cell.is_some() && source.cell() == *cell) {
+                    Some(source) => others.push(source),
+                    None => return Tried::Disturbed, // They are not counted as one any more.
+                }
+            }
         }
         let mut seen = HashSet::new();
         if cells.iter().flatten().any(|cell| !seen.insert(*cell)) {
@@ -102,6 +114,10 @@ impl MemoryStore {
         let Some(mut hold) = Hold::all(&sources, &self.overflow, before) else {
             return Tried::Disturbed;
         };
+        // Nor may one of those that are asked about as one have left their cell.
+        if !others.iter().all(Source::is_still_absent) {
+            return Tried::Disturbed;
+        }
         // Nor may a key whose policy had no table be counted in a new one by now, together with one
         // that is held.
         let is_elsewhere = |Question { place, .. }: &Question<'_>| {

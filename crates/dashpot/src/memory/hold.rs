@@ -66,7 +66,7 @@ impl<'t> Source<'t> {
     }
 
     /// Whether a key that had no slot still has none.
-    fn is_still_absent(&self) -> bool {
+    pub(super) fn is_still_absent(&self) -> bool {
         match self {
             Self::Cell(table, _, Seat::Absent(spot, version))
             | Self::Nowhere(Some((table, _, Seat::Absent(spot, version)))) => {

@@ -12,8 +12,8 @@ use super::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 use crate::Timestamp;
 use crate::policy::Definition;
 
-/// Cells are made so many at a time.
-const CHUNK: u16 = 64;
+/// Cells are made so many at a time, and go together.
+const CHUNK: u16 = 16;
 
 /// Which cell: the number of the table, and some bits of the mark.
 pub(super) type Cell = (u32, u16);
@@ -29,9 +29,23 @@ pub(super) struct Overflow {
 pub(super) struct Cells {
     /// By table and chunk. Those who need the cells of a policy need all of them before long, and maps have
     /// room for twice as much.
-    chunks: HashMap<(u32, u16), Box<[Option<Kept>]>>,
+    chunks: HashMap<(u32, u16), Chunk>,
     /// All of them, in the order in which they are looked at to see whether they are still needed.
     round: VecDeque<Cell>,
+}
+
+/// Some cells that lie next to each other.
+#[derive(Debug)]
+struct Chunk {
+    places: Box<[Option<Kept>]>,
+    /// How many there are.
+    used: u16,
+}
+
+impl Chunk {
+    fn new() -> Self {
+        Self { places: (0..CHUNK).map(|_| None).collect(), used: 0 }
+    }
 }
 
 impl Overflow {
@@ -75,8 +89,9 @@ impl Overflow {
     ) -> Option<&'c mut Kept> {
         let Cells { chunks, round } = cells;
         let (chunk, place) = spot(cell);
-        let places = chunks.entry(chunk).or_insert_with(|| (0..CHUNK).map(|_| None).collect());
+        let Chunk { places, used } = chunks.entry(chunk).or_insert_with(Chunk::new);
         Some(places.get_mut(place)?.get_or_insert_with(|| {
+            *used += 1;
             self.used.fetch_add(1, Ordering::SeqCst);
             round.push_back(cell);
             Kept::fresh(definition.clone())
@@ -89,19 +104,20 @@ impl Overflow {
             return;
         }
         let cells = self.lock();
-        for (&(_, chunk), places) in cells.chunks.iter().filter(|((owner, _), _)| *owner == table) {
-            for (place, kept) in (0..CHUNK).zip(places.iter()) {
-                kept.iter().for_each(|kept| found(chunk * CHUNK + place, kept));
+        let chunks = cells.chunks.iter().filter(|((owner, _), _)| *owner == table);
+        for (&(_, number), chunk) in chunks {
+            for (place, kept) in (0..CHUNK).zip(chunk.places.iter()) {
+                kept.iter().for_each(|kept| found(number * CHUNK + place, kept));
             }
         }
     }
 
-    /// What is counted in a cell, once more.
-    pub(super) fn copy(&self, cell: Cell) -> Option<Kept> {
+    /// What is counted in a cell, once more; none if it counts nothing.
+    pub(super) fn copy(&self, cell: Cell, now: Timestamp) -> Option<Kept> {
         if self.is_empty() {
             return None;
         }
-        self.lock().get_mut(cell)?.copy()
+        self.lock().get_mut(cell).filter(|kept| !kept.is_idle(now))?.copy()
     }
 
     /// Counts what somebody else has used in a cell, too.
@@ -121,9 +137,7 @@ impl Overflow {
         if cells.is_busy(next, now) {
             return cells.round.push_back(next);
         }
-        if let Some(place) = cells.place(next) {
-            *place = None;
-        }
+        cells.close(next);
         self.used.fetch_sub(1, Ordering::SeqCst);
         if cells.round.is_empty() {
             *cells = Cells::default();
@@ -135,18 +149,25 @@ impl Cells {
     /// Whether a cell counts something.
     pub(super) fn is_busy(&self, cell: Cell, now: Timestamp) -> bool {
         let (chunk, place) = spot(cell);
-        let kept = self.chunks.get(&chunk).and_then(|places| places.get(place)?.as_ref());
+        let kept = self.chunks.get(&chunk).and_then(|chunk| chunk.places.get(place)?.as_ref());
         kept.is_some_and(|kept| !kept.is_idle(now))
     }
 
     pub(super) fn get_mut(&mut self, cell: Cell) -> Option<&mut Kept> {
-        self.place(cell)?.as_mut()
+        let (chunk, place) = spot(cell);
+        self.chunks.get_mut(&chunk)?.places.get_mut(place)?.as_mut()
     }
 
-    /// Where a cell is, or was.
-    fn place(&mut self, cell: Cell) -> Option<&mut Option<Kept>> {
-        let (chunk, place) = spot(cell);
-        self.chunks.get_mut(&chunk)?.get_mut(place)
+    /// Drops a cell, and its chunk with the last of them.
+    fn close(&mut self, cell: Cell) {
+        let (number, place) = spot(cell);
+        let Some(chunk) = self.chunks.get_mut(&number) else { return };
+        if chunk.places.get_mut(place).and_then(Option::take).is_some() {
+            chunk.used -= 1;
+        }
+        if chunk.used == 0 {
+            self.chunks.remove(&number);
+        }
     }
 }
 

@@ -18,13 +18,13 @@ pub(super) struct Question<'p> {
     pub(super) cost: u64,
     /// Whether its key is to be counted in an overflow cell, for want of room.
     pub(super) overflowing: bool,
-    /// Whether it stands for several keys that are counted in one cell.
-    pub(super) is_shared: bool,
+    /// Other keys that it stands for, too: they are counted in the same cell.
+    pub(super) others: Vec<Place<'p>>,
 }
 
 impl<'p> Question<'p> {
     pub(super) fn new(place: Place<'p>, cost: u64) -> Self {
-        Self { place, all: SmallVec::new(), cost, overflowing: false, is_shared: false }
+        Self { place, all: SmallVec::new(), cost, overflowing: false, others: Vec::new() }
     }
 
     /// For as much as both, by the stricter definition.
@@ -82,7 +82,7 @@ impl<'p> Plan<'p> {
             match questions.get_mut(place) {
                 Some(first) => {
                     first.add(question);
-                    first.is_shared = true;
+                    first.others.push(question.place.clone());
                 }
                 None => questions.push(question.clone()),
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dashpot::{Algorithm, Limiter};
+use dashpot::{Algorithm, Check, Limiter};
 
 use super::{CELLS, NANO, SECOND, a_minute, fill, one_of_each, pair_in_one_cell, store};
 
@@ -107,6 +107,30 @@ fn newcomers_leave_their_cells_where_there_is_room() {
     assert_eq!(limiter.peek(&other).statuses()[0].remaining(), 1);
     assert!(limiter.check_n(&one, 2).is_allowed());
     assert!(!limiter.check(&one).is_allowed());
+}
+
+/// Also if nobody but they could make room: they take several limits at once, all of which count them in cells.
+#[test]
+fn calls_in_cells_make_room_for_themselves() {
+    let (store, clock) = store(20);
+    let squatters = fill(&store);
+    let limits =
+        [Algorithm::SlidingLog, Algorithm::SlidingWindow].map(|it| a_minute(&store, it, 100));
+    // Never so late that nothing is counted any more.
+    let ask = || {
+        clock.advance(SECOND / 2);
+        let checks = limits.each_ref().map(|limiter| Check::new(limiter.policy(), "k"));
+        assert!(store.decide_now(&checks).is_allowed());
+    };
+    ask();
+    assert_eq!(store.usage().cells, 2, "there is no room");
+    for key in 0..20_u64 {
+        squatters.reset(&key.to_be_bytes());
+    }
+    (0..90).for_each(|_| ask());
+    clock.advance(SECOND * 20);
+    ask();
+    assert_eq!(store.len(), 2, "a place of its own for each, and nobody else");
 }
 
 /// Permits taken in a cell come back to it, also when there is room again.

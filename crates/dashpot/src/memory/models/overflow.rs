@@ -4,9 +4,15 @@ use std::time::Duration;
 
 use super::{Effort, Scene, any_keys, explore, mark, per_hour, together, work};
 use crate::memory::overflow::Overflow;
-use crate::{KeyOperation, Timestamp};
+use crate::{KeyOperation, Policy, Timestamp};
 
 const EFFORT: Effort = Effort { interruptions: Some(1), schedules: 1_000 };
+
+/// Forgets the key that takes the only slot.
+fn make_room(scene: &Scene, policy: &Policy) {
+    let _ = scene.store.manage_now(policy, "another".into(), KeyOperation::Reset);
+    scene.store.sweep(scene.store.now(), 4);
+}
 
 /// Two threads that bring the same new key count it in the same cell.
 #[test]
@@ -51,7 +57,7 @@ fn keys_leave_a_cell_that_counts() {
         let (scene, policy) = (Scene::new(1), per_hour("p", 2));
         assert!(scene.take(&policy, "another") && scene.take(&policy, "k"));
         let reset = work!([scene, policy] {
-            let _ = scene.store.manage_now(&policy, "another".into(), KeyOperation::Reset);
+            make_room(&scene, &policy);
             scene.take(&policy, "k")
         });
         let taken = together([reset, work!([scene, policy] scene.take(&policy, "k"))]);
@@ -105,6 +111,34 @@ fn keys_of_one_call_in_the_same_cell() {
         assert_eq!((scene.used(&policy, "a"), scene.used(&policy, &other)), (3, 3));
         scene.audit();
     });
+}
+
+/// Two keys of one call are in the same cell, and one of them leaves it meanwhile: what it took there and elsewhere is not
+/// more than it may.
+#[test]
+fn one_of_the_keys_of_a_call_leaves_their_cell() {
+    let cell = |key: &str| Overflow::cell(0, mark(key));
+    let mut alike = ["a".to_owned(), any_keys().find(|key| cell(key) == cell("a")).unwrap()];
+    alike.sort_by_key(|key| mark(key));
+    for leaves in [0, 1] {
+        let alike = alike.clone();
+        explore(EFFORT, move || {
+            let (scene, policy) = (Scene::new(1), per_hour("p", 3));
+            let one = alike[leaves].clone();
+            assert!(scene.take(&policy, "another") && scene.take(&policy, &one));
+            let both = work!([scene, policy, alike] {
+                u64::from(scene.take_all(&[(&policy, &alike[0]), (&policy, &alike[1])]))
+            });
+            let alone = work!([scene, policy, one] {
+                make_room(&scene, &policy);
+                u64::from(scene.take(&policy, &one)) + u64::from(scene.take(&policy, &one))
+            });
+            let taken = 1 + together([both, alone]).iter().sum::<u64>();
+            assert!(taken <= 3, "{taken}");
+            assert!(scene.used(&policy, &one) >= taken);
+            scene.audit();
+        });
+    }
 }
 
 /// A cell that is as good as new is left for a slot by one thread while another still charges it.
