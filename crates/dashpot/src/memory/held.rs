@@ -30,14 +30,10 @@ impl MemoryStore {
             Plan::new(checks.iter().map(|check| {
                 Question::new(self.place(check.policy, check.key), check.cost.units())
             }));
-        if !self.overflow.is_empty() {
-            // Who is counted in a cell leaves it for room, which somebody has to make.
-            self.sweep_a_little();
-        }
         let (mut backoff, mut insertions) = (Backoff::default(), 0);
         // The plan for the next attempt, if it is another.
         let mut merged: Option<Plan<'_>> = None;
-        let (now, verdicts, standings) = loop {
+        let Decided { now, verdicts, standings, lacks_room } = loop {
             let attempt = merged.take();
             match self.try_held(&attempt.as_ref().unwrap_or(&plan).questions, judge) {
                 Tried::Decided(answer) => {
@@ -74,6 +70,10 @@ impl MemoryStore {
             }
         };
 
+        if lacks_room {
+            // Who is counted in a cell leaves it for room, which somebody has to make.
+            self.sweep_a_little();
+        }
         let allowed = verdicts.iter().all(|verdict| matches!(verdict, Verdict::Allow { .. }));
         let status = |(check, &member): (&Check<'p, '_>, &usize)| {
             let standing = *standings.get(member)?;
@@ -147,17 +147,21 @@ impl MemoryStore {
         let allowed = verdicts.iter().all(|verdict| matches!(verdict, Verdict::Allow { .. }));
         // Who finds room leaves its cell, with all that is counted there: cells would never be as good as new
         // again if all newcomers went on charging them.
-        let leaves = |question: &Question<'_>| {
-            !question.overflowing
-                && can_leave_its_cell(question.place.policy)
-                && self.pool.keys() < self.pool.max_keys()
+        let would_leave = |question: &Question<'_>| {
+            !question.overflowing && can_leave_its_cell(question.place.policy)
         };
-        let wanting = allowed
-            && questions.iter().zip(&sources).any(|(question, source)| match source {
-                Source::Nowhere(_) => question.takes_something(),
-                Source::Cell(..) => question.takes_something() && leaves(question),
-                Source::Slot(..) => false,
-            });
+        let has_room = self.pool.keys() < self.pool.max_keys();
+        let (mut wanting, mut lacks_room) = (false, false);
+        for (question, source) in questions.iter().zip(&sources) {
+            let takes = allowed && question.takes_something();
+            match source {
+                Source::Nowhere(_) => wanting |= takes,
+                Source::Cell(..) if takes && would_leave(question) => {
+                    *(if has_room { &mut wanting } else { &mut lacks_room }) = true;
+                }
+                Source::Cell(..) | Source::Slot(..) => {}
+            }
+        }
         if allowed && !wanting {
             for (question, kept) in questions.iter().zip(&mut kept) {
                 kept.charge(now, question.cost);
@@ -171,7 +175,10 @@ impl MemoryStore {
         for (source, kept) in sources.iter().zip(kept) {
             hold.put(source, kept);
         }
-        if wanting { Tried::Wanting } else { Tried::Decided((now, verdicts, standings)) }
+        if wanting {
+            return Tried::Wanting;
+        }
+        Tried::Decided(Decided { now, verdicts, standings, lacks_room })
     }
 
     /// Changes what is remembered of a key, if anything is or is wanted to be. `change` is told
@@ -231,9 +238,18 @@ impl MemoryStore {
 /// What is made of a verdict: told where one waits for the key, and the cost.
 pub(super) type Judge<'j> = dyn Fn(u64, u64, Verdict) -> Verdict + 'j;
 
+/// What came of each question.
+struct Decided {
+    now: Timestamp,
+    verdicts: SmallVec<[Verdict; 4]>,
+    standings: SmallVec<[Standing; 4]>,
+    /// Whether a key that passed would have left its cell if there had been room.
+    lacks_room: bool,
+}
+
 /// What came of an attempt to decide.
 enum Tried {
-    Decided((Timestamp, SmallVec<[Verdict; 4]>, SmallVec<[Standing; 4]>)),
+    Decided(Decided),
     /// Somebody was in the way.
     Disturbed,
     /// Everything passes, but some keys have nowhere to be counted yet.
