@@ -29,27 +29,31 @@ pub(crate) struct Log {
     /// How many of them are forgotten.
     gone: u32,
     /// The number of the last unit that is.
-    before: u32,
+    before: u16,
 }
 
-/// All units admitted at one instant. Most of what a log takes is its entries, so they are in three
-/// short parts: twelve bytes, where two whole numbers would take sixteen.
+/// All units admitted at one instant. Most of what a log takes is its entries, so they are in short parts:
+/// ten bytes, where two whole numbers would take sixteen.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    at: [u32; 2],
-    /// The number of the last of them. It begins anew after four thousand million.
-    upto: u32,
+    at: [u16; 4],
+    /// The number of the last of them. It begins anew after 65 535.
+    upto: u16,
 }
 
+// There are never more at once: as many as are remembered, and as many again for a moment.
+const _: () = assert!(2 * MOST < 1 << u16::BITS);
+
 impl Entry {
-    #[expect(clippy::cast_possible_truncation, reason = "the other half is kept, too")]
-    fn new(at: u64, upto: u32) -> Self {
-        Self { at: [(at >> 32) as u32, at as u32], upto }
+    fn new(at: u64, upto: u16) -> Self {
+        let [a, b, c, d, e, f, g, h] = at.to_ne_bytes();
+        let halves = [[a, b], [c, d], [e, f], [g, h]];
+        Self { at: halves.map(u16::from_ne_bytes), upto }
     }
 
     fn at(self) -> u64 {
-        let [high, low] = self.at;
-        u64::from(high) << 32 | u64::from(low)
+        let [[a, b], [c, d], [e, f], [g, h]] = self.at.map(u16::to_ne_bytes);
+        u64::from_ne_bytes([a, b, c, d, e, f, g, h])
     }
 }
 
@@ -133,17 +137,17 @@ impl Log {
                 self.entries.drain(..self.gone as usize);
                 self.gone = 0;
             } else {
-                // By half, not by all.
-                self.entries.reserve_exact(self.entries.len() / 2 + 1);
+                // By a quarter, not by all.
+                self.entries.reserve_exact((self.entries.len() / 4).max(1));
             }
         }
         self.entries.push(Entry::new(at, self.number(upto)));
     }
 
     /// A number as entries have it.
-    fn number(&self, unit: u64) -> u32 {
+    fn number(&self, unit: u64) -> u16 {
         // There are not so many that it would not fit.
-        self.before.wrapping_add(u32::try_from(unit).unwrap_or(u32::MAX))
+        self.before.wrapping_add(u16::try_from(unit).unwrap_or(u16::MAX))
     }
 
     /// Forgets the oldest units, up to this number.
@@ -229,7 +233,7 @@ impl Enforce for SlidingLog {
         }
         for entry in log.entries.iter_mut().skip(index) {
             // Not more than was charged, which is a short number.
-            entry.upto = entry.upto.wrapping_sub(u32::try_from(given_back).unwrap_or(0));
+            entry.upto = entry.upto.wrapping_sub(u16::try_from(given_back).unwrap_or(0));
         }
     }
 
@@ -304,7 +308,7 @@ mod tests {
     /// A key lives long: its units are numbered past what an entry keeps of a number.
     #[test]
     fn numbers_go_on_where_their_second_half_begins_anew() {
-        let mut log = Log { before: u32::MAX - 1, ..Log::default() };
+        let mut log = Log { before: u16::MAX - 1, ..Log::default() };
         for now in 0..3 {
             LOG.charge(&mut log, now, 1);
             assert_eq!(log.units(), now + 1);
