@@ -79,7 +79,7 @@ impl<'p> Question<'p> {
             self.others.extend([self.policy, policy]);
             self.others.dedup();
         }
-        self.policy = self.policy.governing(policy);
+        self.policy = self.policy.stricter(policy);
         self.cost = self.cost.saturating_add(cost);
         if cost > 0 {
             self.parts.push(cost);

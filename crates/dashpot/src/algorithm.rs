@@ -137,7 +137,7 @@ enum Method {
 }
 
 /// What is remembered of one key, by whichever algorithm.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum State {
     Unlimited,
     Bucket(token_bucket::Tat),

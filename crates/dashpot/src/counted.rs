@@ -1,5 +1,6 @@
 //! For those who write a store that keeps its state elsewhere: the algorithms' answers to it.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -19,6 +20,14 @@ pub struct Rate {
     pub units: u64,
     /// Nanoseconds; also the grains in the time of one unit.
     pub nanos: u64,
+}
+
+impl Rate {
+    /// Which of the two is slower.
+    pub(crate) fn slowness(self, other: Self) -> Ordering {
+        let product = |units: u64, nanos: u64| u128::from(units) * u128::from(nanos);
+        product(self.units, other.nanos).cmp(&product(other.units, self.nanos))
+    }
 }
 
 /// What was counted for a key, as somebody else remembers it. Moments are nanoseconds since the epoch.

@@ -168,11 +168,13 @@ impl MemoryStore {
         let wanted = if wanted { Wanted::IfThereIsRoom } else { Wanted::No };
         let counts_permits = policy.algorithm() == Algorithm::Concurrency;
         self.change(policy, reservation.key(), wanted, |kept, now, is_shared| {
+            kept.settle_under(policy, now);
             // What was not charged to a cell is not given back there, and nobody knows where it was;
             // but a permit that is out is counted where its key is.
-            let used =
-                if is_shared && !counts_permits { used.max(reservation.cost()) } else { used };
-            kept.settle_under(policy, now);
+            if is_shared && !counts_permits {
+                let debt = used.units().saturating_sub(reservation.cost().units());
+                return kept.charge_under(policy.definition(), now, debt);
+            }
             kept.definition.engine.settle(
                 &mut kept.state,
                 now,
@@ -208,9 +210,9 @@ impl MemoryStore {
             KeyOperation::Peek => {}
             KeyOperation::Reset => {
                 self.change(policy, key, Wanted::IfShared, |kept, now, is_shared| {
-                    kept.redefine(policy.definition(), now);
                     // What others have is not this key's to forget.
                     if !is_shared {
+                        kept.redefine(policy.definition(), now);
                         kept.state = kept.definition.engine.reset(now);
                     }
                 });
@@ -218,7 +220,6 @@ impl MemoryStore {
             KeyOperation::Block(until) => {
                 let wanted = if until > self.now() { Wanted::Always } else { Wanted::No };
                 self.change(policy, key, wanted, |kept, now, is_shared| {
-                    kept.redefine(policy.definition(), now);
                     // Not a moment that is past, which would be a block again if the clock went back.
                     let until = if until > now { until } else { Timestamp::EPOCH };
                     // With whom others are blocked, nobody's block ends early.
@@ -227,8 +228,7 @@ impl MemoryStore {
                 });
             }
             KeyOperation::Unblock => {
-                self.change(policy, key, Wanted::No, |kept, now, is_shared| {
-                    kept.redefine(policy.definition(), now);
+                self.change(policy, key, Wanted::No, |kept, _now, is_shared| {
                     if !is_shared {
                         kept.blocked_until = Timestamp::EPOCH;
                     }

@@ -206,20 +206,17 @@ impl Policy {
         self.definition().same_counters(other.definition())
     }
 
-    /// Which of two that count the same thing governs a call that asks about both: the one that grants less at one
-    /// instant, or as much and then less in the long run.
+    /// Which of two that count the same thing is the stricter, by which a call is judged that asks about both: the one that
+    /// grants less at one instant, or as much and then less in the long run.
     ///
     /// If [any window](PolicyBuilder::any_window) will do, a unit takes longer under one than under the other. Then it
     /// is the slower, and what it grants must pass under [each](crate::KeyState::and_under).
     #[must_use]
-    pub fn governing<'p>(&'p self, other: &'p Self) -> &'p Self {
+    pub fn stricter<'p>(&'p self, other: &'p Self) -> &'p Self {
         let grants = |policy: &Self| (policy.limit(), policy.quota().count(), policy.percent());
         let of_two = match (self.rate(), other.rate()) {
             (Some(ours), Some(theirs)) if self.is_any_window() => {
-                let in_the_long_run =
-                    |one: Rate, other: Rate| u128::from(one.units) * u128::from(other.nanos);
-                let (ours, theirs) = (in_the_long_run(ours, theirs), in_the_long_run(theirs, ours));
-                theirs.cmp(&ours).then_with(|| other.limit().cmp(&self.limit()))
+                theirs.slowness(ours).then_with(|| other.limit().cmp(&self.limit()))
             }
             _ => grants(other).cmp(&grants(self)),
         };

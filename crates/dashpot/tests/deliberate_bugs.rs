@@ -296,9 +296,9 @@ fn a_large_cost_that_small_ones_overtake() {
 #[test]
 fn newcomers_that_leave_a_busy_cell() {
     caught(&Bug {
-        file: "memory/insertion.rs",
-        right: "        if (vacancy.is_taken)() {",
-        wrong: "        if false && (vacancy.is_taken)() {",
+        file: "memory/entry.rs",
+        right: "let is_taken = || self.overflow.is_busy(cell, now);",
+        wrong: "let is_taken = || false && self.overflow.is_busy(cell, now);",
         caught_by: ("bounded", "overflow::room_that_appears_is_no_amnesty"),
     });
 }
@@ -317,8 +317,8 @@ fn keys_that_are_not_counted() {
 fn credit_that_a_cell_gives() {
     caught(&Bug {
         file: "memory.rs",
-        right: "if is_shared && !counts_permits { used.max(reservation.cost()) } else { used }",
-        wrong: "{ let _ = (is_shared, counts_permits); used }",
+        right: "            if is_shared && !counts_permits {",
+        wrong: "            if false && is_shared && !counts_permits {",
         caught_by: ("regressions", "nothing_is_given_back_to_a_cell_that_was_charged_elsewhere"),
     });
 }

@@ -9,7 +9,7 @@ pub(super) struct Concurrency {
 }
 
 /// Permits taken and not yet given back.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct InFlight {
     permits: u64,
     /// When the last of them came back, or they were all forgotten. One taken before that and given

@@ -14,7 +14,7 @@ pub(super) struct FixedWindow {
 
 /// The count of the window that starts then. That window never goes back: if the clock does, the
 /// newest window goes on counting.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Count {
     start: u64,
     count: u64,

@@ -44,6 +44,13 @@ struct Entry {
 // There are never more at once: as many as are remembered, and as many again for a moment.
 const _: () = assert!(2 * MOST < 1 << u16::BITS);
 
+impl Clone for Log {
+    /// With no more room than it takes.
+    fn clone(&self) -> Self {
+        Self { entries: SmallVec::from_slice(self.entries()), gone: 0, before: self.before }
+    }
+}
+
 impl Entry {
     fn new(at: u64, upto: u16) -> Self {
         let [a, b, c, d, e, f, g, h] = at.to_ne_bytes();

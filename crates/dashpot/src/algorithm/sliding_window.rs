@@ -10,7 +10,7 @@ pub(super) struct SlidingWindow {
 }
 
 /// The counts of the window that starts then and of the one before. That window never goes back.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     start: u64,
     previous: u64,

@@ -80,6 +80,9 @@ impl MemoryStore {
         let now = self.now();
         let cell = Overflow::cell(table.number(), mark);
         let is_taken = || self.overflow.is_busy(cell, now);
+        if is_taken() {
+            return false; // As one can see without keeping others from the page.
+        }
         let idle_since = now.before(GRACE);
         self.sweep_for(mark, idle_since);
         let vacancy = Vacancy { is_taken: &is_taken, force: false, idle_since };

@@ -11,7 +11,7 @@ use super::entry::can_leave_its_cell;
 use super::hold::{Hold, Source};
 use super::kept::Kept;
 use super::overflow::Cell;
-use super::plan::{Plan, Question};
+use super::plan::{Judge, Plan, Question};
 use super::sync::Backoff;
 use crate::algorithm::Verdict;
 use crate::{Check, Decision, Key, Policy, PolicyStatus, Standing, Timestamp};
@@ -97,12 +97,12 @@ impl MemoryStore {
             }
         }
         let cells: SmallVec<[Option<Cell>; 4]> = sources.iter().map(Source::cell).collect();
-        let mut others = Vec::new();
+        let mut mates = Vec::new();
         for (question, cell) in questions.iter().zip(&cells) {
-            for other in &question.others {
-                let source = Source::find(other, &self.overflow, question.overflowing, before);
+            for mate in &question.mates {
+                let source = Source::find(mate, &self.overflow, question.overflowing, before);
                 match source.filter(|source| cell.is_some() && source.cell() == *cell) {
-                    Some(source) => others.push(source),
+                    Some(source) => mates.push(source),
                     None => return Tried::Disturbed, // They are not counted as one any more.
                 }
             }
@@ -115,7 +115,7 @@ impl MemoryStore {
             return Tried::Disturbed;
         };
         // Nor may one of those that are asked about as one have left their cell.
-        if !others.iter().all(Source::is_still_absent) {
+        if !mates.iter().all(Source::is_still_absent) {
             return Tried::Disturbed;
         }
         // Nor may a key whose policy had no table be counted in a new one by now, together with one
@@ -133,17 +133,19 @@ impl MemoryStore {
             .zip(&sources)
             .map(|(question, source)| {
                 let mut kept = hold.take(source, &question.place);
-                kept.redefine(question.place.policy.definition(), now);
+                if source.cell().is_none() || kept.is_idle(now) {
+                    kept.redefine(question.definition(), now);
+                }
+                // Who comes into a cell is not to hurry what others have used there.
+                for place in question.places() {
+                    kept.slow_down_to(place.policy.definition(), now);
+                }
                 kept
             })
             .collect();
-        let verdicts: SmallVec<[Verdict; 4]> = questions
-            .iter()
-            .zip(&kept)
-            .map(|(Question { place, cost, all, .. }, kept)| {
-                judge(place.line(), *cost, kept.verdict_of_all(all, now, *cost))
-            })
-            .collect();
+        let both = questions.iter().zip(&kept);
+        let verdicts: SmallVec<[Verdict; 4]> =
+            both.map(|(question, kept)| question.verdict(kept, now, judge)).collect();
         let allowed = verdicts.iter().all(|verdict| matches!(verdict, Verdict::Allow { .. }));
         // Who finds room leaves its cell, with all that is counted there: cells would never be as good as new
         // again if all newcomers went on charging them.
@@ -164,14 +166,11 @@ impl MemoryStore {
         }
         if allowed && !wanting {
             for (question, kept) in questions.iter().zip(&mut kept) {
-                kept.charge(now, question.cost);
+                kept.charge_under(question.definition(), now, question.cost);
             }
         }
-        let standings = questions
-            .iter()
-            .zip(&kept)
-            .map(|(question, kept)| kept.standing_of_all(&question.all, now))
-            .collect();
+        let both = questions.iter().zip(&kept);
+        let standings = both.map(|(question, kept)| question.standing(kept, now)).collect();
         for (source, kept) in sources.iter().zip(kept) {
             hold.put(source, kept);
         }
@@ -235,9 +234,6 @@ impl MemoryStore {
     }
 }
 
-/// What is made of a verdict: told where one waits for the key, and the cost.
-pub(super) type Judge<'j> = dyn Fn(u64, u64, Verdict) -> Verdict + 'j;
-
 /// What came of each question.
 struct Decided {
     now: Timestamp,
@@ -248,6 +244,7 @@ struct Decided {
 }
 
 /// What came of an attempt to decide.
+#[expect(clippy::large_enum_variant, reason = "it is looked at once, where it is made")]
 enum Tried {
     Decided(Decided),
     /// Somebody was in the way.

@@ -7,7 +7,7 @@ use crate::algorithm::{State, Verdict};
 use crate::policy::Definition;
 use crate::{Policy, Retry, Standing, Timestamp};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Kept {
     pub(crate) definition: Arc<Definition>,
     pub(crate) state: State,
@@ -19,13 +19,6 @@ impl Kept {
     pub(crate) fn fresh(definition: Arc<Definition>) -> Self {
         let state = definition.engine.fresh();
         Self { definition, state, blocked_until: Timestamp::EPOCH }
-    }
-
-    /// The same once more. Permits are left out: nobody would give the copy's back.
-    pub(crate) fn copy(&self) -> Option<Self> {
-        let engine = &self.definition.engine;
-        let state = engine.restore(&engine.save(&self.state))?;
-        Some(Self { definition: self.definition.clone(), state, blocked_until: self.blocked_until })
     }
 
     /// Nanoseconds left of a block.
@@ -42,6 +35,35 @@ impl Kept {
         definition.engine.adopt(&self.definition.engine, &mut self.state, now);
         self.definition = definition.clone();
         true
+    }
+
+    /// Keeps the state under another definition from now on, unless it would drain faster under that: for keys of
+    /// several definitions that are counted together, none of which may get more for the others being there.
+    pub(crate) fn slow_down_to(&mut self, definition: &Arc<Definition>, now: Timestamp) {
+        let rates = self.definition.engine.rate().zip(definition.engine.rate());
+        // Under any window it is time that stays the same, and that is everybody's.
+        let is_faster = !definition.written.any_window
+            && rates.is_some_and(|(own, other)| other.slowness(own).is_gt());
+        if !is_faster {
+            self.redefine(definition, now);
+        }
+    }
+
+    /// Takes units as another definition would, of those that are counted together.
+    pub(crate) fn charge_under(
+        &mut self,
+        definition: &Arc<Definition>,
+        now: Timestamp,
+        units: u64,
+    ) {
+        self.slow_down_to(definition, now);
+        if units == 0 || self.definition.same(definition) {
+            return self.charge(now, units);
+        }
+        let mut charged = self.under(definition, now);
+        charged.charge(now, units);
+        charged.redefine(&self.definition, now);
+        *self = charged;
     }
 
     /// Keeps the state as it must be for units that were taken under a policy to be settled. Says whether time has drained it at
@@ -74,10 +96,10 @@ impl Kept {
     }
 
     /// The same as another definition would have it.
-    fn under(&self, definition: &Arc<Definition>, now: Timestamp) -> Option<Self> {
-        let mut copy = self.copy()?;
+    pub(crate) fn under(&self, definition: &Arc<Definition>, now: Timestamp) -> Self {
+        let mut copy = self.clone();
         copy.redefine(definition, now);
-        Some(copy)
+        copy
     }
 
     /// What its definition says, and those that are to agree with it.
@@ -87,13 +109,13 @@ impl Kept {
         now: Timestamp,
         cost: u64,
     ) -> Verdict {
-        let others = others.iter().filter_map(|other| self.under(other, now));
+        let others = others.iter().map(|other| self.under(other, now));
         others.fold(self.verdict(now, cost), |verdict, other| verdict.and(other.verdict(now, cost)))
     }
 
     /// How it stands under its definition, and at best under the others.
     pub(crate) fn standing_of_all(&self, others: &[Arc<Definition>], now: Timestamp) -> Standing {
-        let others = others.iter().filter_map(|other| self.under(other, now));
+        let others = others.iter().map(|other| self.under(other, now));
         others.map(|other| other.standing(now)).fold(self.standing(now), |one, other| Standing {
             limit: one.limit.min(other.limit),
             remaining: one.remaining.min(other.remaining),

@@ -117,7 +117,7 @@ impl Overflow {
         if self.is_empty() {
             return None;
         }
-        self.lock().get_mut(cell).filter(|kept| !kept.is_idle(now))?.copy()
+        self.lock().get_mut(cell).filter(|kept| !kept.is_idle(now)).cloned()
     }
 
     /// Counts what somebody else has used in a cell, too.
@@ -125,7 +125,8 @@ impl Overflow {
         let mut cells = self.lock();
         let Some(kept) = self.open(&mut cells, cell, &other.definition) else { return };
         // By the same definition: a unit may take longer under one than under the other.
-        kept.redefine(&other.definition, now);
+        kept.slow_down_to(&other.definition, now);
+        let other = other.under(&kept.definition, now);
         kept.definition.engine.join(&mut kept.state, &other.state, now);
     }
 

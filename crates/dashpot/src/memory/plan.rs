@@ -1,45 +1,88 @@
 //! What a call's checks come to: who is asked about, and for how much in all.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::slice;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::kept::Kept;
 use super::overflow::Cell;
 use super::place::Place;
+use crate::algorithm::Verdict;
 use crate::policy::Definition;
+use crate::{Retry, Standing, Timestamp};
+
+/// What is made of a verdict: told where one waits for the key, and the cost.
+pub(super) type Judge<'j> = dyn Fn(u64, u64, Verdict) -> Verdict + 'j;
 
 /// All checks of one call on one key of a table.
 #[derive(Clone)]
 pub(super) struct Question<'p> {
     pub(super) place: Place<'p>,
-    /// Under any window, the definitions that are to agree, if there are several.
+    /// The definitions that are to agree, if there are several: under any window, or of several keys.
     pub(super) all: SmallVec<[Arc<Definition>; 1]>,
     pub(super) cost: u64,
     /// Whether its key is to be counted in an overflow cell, for want of room.
     pub(super) overflowing: bool,
-    /// Other keys that it stands for, too: they are counted in the same cell.
-    pub(super) others: Vec<Place<'p>>,
+    /// All keys that it stands for, if there are several: they are counted in the same cell.
+    pub(super) mates: Vec<Place<'p>>,
 }
 
 impl<'p> Question<'p> {
     pub(super) fn new(place: Place<'p>, cost: u64) -> Self {
-        Self { place, all: SmallVec::new(), cost, overflowing: false, others: Vec::new() }
+        Self { place, all: SmallVec::new(), cost, overflowing: false, mates: Vec::new() }
     }
 
-    /// For as much as both, by the stricter definition.
-    fn add(&mut self, other: &Self) {
+    /// For as much as both, by the stricter definition; and each is to agree, if one does not speak for the other.
+    fn add(&mut self, other: &Self, each: bool) {
         self.cost = self.cost.saturating_add(other.cost);
         let (ours, theirs) = (self.place.policy, other.place.policy);
-        let disagree = ours.is_any_window() && !ours.definition().same(theirs.definition());
-        let own = [ours.definition(), theirs.definition()].into_iter().filter(|_| disagree);
+        let each = each && !ours.definition().same(theirs.definition());
+        let own = [ours.definition(), theirs.definition()].into_iter().filter(|_| each);
         for definition in own.chain(&other.all) {
             if !self.all.iter().any(|known| known.same(definition)) {
                 self.all.push(definition.clone());
             }
         }
-        self.place.policy = ours.governing(theirs);
+        self.place.policy = ours.stricter(theirs);
         self.overflowing |= other.overflowing;
+    }
+
+    /// By which it is judged.
+    pub(super) fn definition(&self) -> &Arc<Definition> {
+        self.place.policy.definition()
+    }
+
+    /// What comes of it, of those who wait for its keys, too.
+    pub(super) fn verdict(&self, kept: &Kept, now: Timestamp, judge: &Judge<'_>) -> Verdict {
+        let seen = self.seen(kept, now);
+        let verdict = match seen.verdict_of_all(&self.all, now, self.cost) {
+            // One by one they might.
+            Verdict::Deny(Retry::Never) if !self.mates.is_empty() => Verdict::Deny(Retry::Unknown),
+            verdict => verdict,
+        };
+        let lines = self.places().iter().map(Place::line);
+        lines.fold(verdict, |verdict, line| judge(line, self.cost, verdict))
+    }
+
+    /// How its key stands.
+    pub(super) fn standing(&self, kept: &Kept, now: Timestamp) -> Standing {
+        self.seen(kept, now).standing_of_all(&self.all, now)
+    }
+
+    /// What is kept, under its own definition: in a cell it may be kept under another.
+    fn seen<'k>(&self, kept: &'k Kept, now: Timestamp) -> Cow<'k, Kept> {
+        match kept.definition.same(self.definition()) {
+            true => Cow::Borrowed(kept),
+            false => Cow::Owned(kept.under(self.definition(), now)),
+        }
+    }
+
+    /// The keys it is about.
+    pub(super) fn places(&self) -> &[Place<'p>] {
+        if self.mates.is_empty() { slice::from_ref(&self.place) } else { &self.mates }
     }
 
     /// Whether there is anything to remember: peeks take nothing, and without a limit nothing is
@@ -81,8 +124,11 @@ impl<'p> Plan<'p> {
             let place = cell.map_or(next, |cell| *firsts.entry(cell).or_insert(next));
             match questions.get_mut(place) {
                 Some(first) => {
-                    first.add(question);
-                    first.others.push(question.place.clone());
+                    if first.mates.is_empty() {
+                        first.mates.push(first.place.clone());
+                    }
+                    first.add(question, true);
+                    first.mates.push(question.place.clone());
                 }
                 None => questions.push(question.clone()),
             }
@@ -98,7 +144,7 @@ impl<'p> Plan<'p> {
         let alike = self.questions.iter_mut().enumerate().rev();
         for (index, group) in alike.take_while(|(_, group)| group.place.mark == mark) {
             if group.place.policy.definition().same_counters(question.place.policy.definition()) {
-                group.add(&question);
+                group.add(&question, question.place.policy.is_any_window());
                 return index;
             }
         }

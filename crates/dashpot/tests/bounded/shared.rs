@@ -78,6 +78,58 @@ fn what_one_gives_back_is_not_the_others() {
     }
 }
 
+/// Two tiers count by one name. Where they met in a cell, what the slow one had used drained as fast as the other's: it had
+/// its whole limit again after three tenths of a second.
+#[test]
+fn a_fast_mate_does_not_hurry_a_slow_one() {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::LeakyBucket] {
+        let Scene { clock, limiter, one, other } = scene(algorithm);
+        let fast = a_minute(limiter.store(), algorithm, 1000);
+        assert!(limiter.check_n(&one, 5).is_allowed(), "{algorithm}");
+        assert_eq!(fast.peek(&other).statuses()[0].remaining(), 995, "{algorithm}: as many units");
+        assert!(fast.check_n(&other, 90).is_allowed(), "{algorithm}");
+        clock.advance(SECOND * 12);
+        assert!(!limiter.check(&one).is_allowed(), "{algorithm}");
+        assert_eq!(
+            fast.peek(&other).statuses()[0].remaining(),
+            906,
+            "{algorithm}: one has drained"
+        );
+        // Each goes on by its own limit, and nothing is lost by asking.
+        (0..100).for_each(|_| drop(fast.peek(&other)));
+        let reset = limiter.peek(&one).statuses()[0].reset_after();
+        assert_eq!(reset, SECOND * 12 * 94, "{algorithm}");
+        clock.advance(reset);
+        assert!(limiter.check_n(&one, 5).is_allowed(), "{algorithm}");
+    }
+}
+
+/// Who waits for one of two keys of a cell comes first, also if both are asked about at once.
+#[test]
+fn a_call_about_both_does_not_overtake() {
+    let Scene { clock, limiter, one, other } = scene(Algorithm::TokenBucket);
+    assert!(limiter.check_n(&one, 5).is_allowed());
+    for (first, second) in [(&one, &other), (&other, &one)] {
+        let waker = Arc::new(Bell::default()).into();
+        let mut context = Context::from_waker(&waker);
+        let mut waiting = pin!(limiter.until_ready(second, 2, SECOND * 60));
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+        clock.advance(SECOND * 24);
+        let both = [Check::new(limiter.policy(), first), Check::new(limiter.policy(), second)];
+        assert!(!limiter.store().decide_now(&both).is_allowed());
+        assert!(waiting.as_mut().poll(&mut context).is_ready());
+    }
+}
+
+/// More than a cell ever grants at once is no reason to give up, if it is several keys that want it.
+#[test]
+fn what_two_want_is_not_never() {
+    let Scene { limiter, one, other, .. } = scene(Algorithm::TokenBucket);
+    let both = [&one, &other].map(|key| Check::new(limiter.policy(), key).cost(3));
+    let denied = limiter.store().decide_now(&both);
+    assert!(!denied.is_allowed() && !denied.is_never());
+}
+
 /// A block outlasts what the cell counts, and a reset.
 #[test]
 fn a_block_in_a_cell_lasts() {

@@ -198,14 +198,14 @@ fn the_finest_grains_there_are() {
 #[test]
 fn the_slowest_rate_governs() {
     let (slow, fast) = (any("1/min burst 9"), any("1/s burst 5"));
-    assert_eq!(slow.governing(&fast), &slow);
-    assert_eq!(fast.governing(&slow), &slow);
+    assert_eq!(slow.stricter(&fast), &slow);
+    assert_eq!(fast.stricter(&slow), &slow);
     let (one, less) = (any("60/min burst 9"), any("1/s burst 5"));
-    assert_eq!((one.governing(&less), less.governing(&one)), (&less, &less));
+    assert_eq!((one.stricter(&less), less.stricter(&one)), (&less, &less));
     // With one window it is as ever.
     let plain = |quota: &str| Policy::new("plain", quota.parse().unwrap()).unwrap();
     let (few, slower) = (plain("60/min burst 5"), plain("1/min burst 9"));
-    assert_eq!((few.governing(&slower), slower.governing(&few)), (&few, &few));
+    assert_eq!((few.stricter(&slower), slower.stricter(&few)), (&few, &few));
 
     let (store, clock) = store();
     let ask = |for_slow: u64, for_fast: u64| {

@@ -92,11 +92,10 @@ fn entry(
         Some(index) => (index, kept),
         // A copy of it, under a definition that is in the file. What is kept stays as it is.
         None => {
-            let Some((first, mut copy)) = definitions.first().zip(kept.copy()) else {
-                return; // There is always a first definition, and a state can always be copied.
+            let Some(first) = definitions.first() else {
+                return; // There always is.
             };
-            copy.redefine(first, now);
-            (index, converted) = (0, copy);
+            (index, converted) = (0, kept.under(first, now));
             (index, &converted)
         }
     };
