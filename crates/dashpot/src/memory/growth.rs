@@ -23,24 +23,25 @@ impl Table {
             // If nobody stayed behind, then not into one of the same size, where all would be as it
             // was.
             let least = if moving.len() < keys { 0 } else { self.slots(page.size()) + 1 };
-            let moved = self.settle_in(moving, page.prefix(), page.depth(), least);
+            let room = (least, self.slots(page.size()));
+            let moved = self.settle_in(moving, page.prefix(), page.depth(), room);
             self.pool().give_back(page, self.shape());
             moved
         })
     }
 
-    /// Moves the keys of a page that is nearly empty to a smaller one, together with those of its
+    /// Moves the keys of a page that is nearly empty to a smaller one, or together with those of its
     /// neighbour if they need no more than one. Whoever calls holds the page.
     pub(super) fn shrink(&self, page: &Page, now: Timestamp) {
         let depth = page.depth();
         let Some(bit) = depth.checked_sub(1).map(|above| 1 << (63 - above)) else {
             return self.fit(page, now);
         };
+        let larger = |neighbour: &Page| self.slots(page.size().max(neighbour.size()));
         let together = |neighbour: &Spot<'_>| {
             let keys = page.keys() + neighbour.page.keys();
-            neighbour.page.depth() == depth
-                && keys < self.slots(SIZES.len() - 1) / 4
-                && self.directory().is_still(neighbour)
+            let few = (self.slots(SIZES.len() - 1) / 4).max(larger(neighbour.page) / 2);
+            neighbour.page.depth() == depth && keys < few && self.directory().is_still(neighbour)
         };
         let neighbour = self.directory().spot(page.prefix() ^ bit);
         if let Some(neighbour) = neighbour
@@ -50,7 +51,8 @@ impl Table {
             self.pool().with_list(|moving| {
                 self.vacate(page, now, moving);
                 self.vacate(neighbour.page, now, moving);
-                self.settle_in(moving, page.prefix() & !bit, depth - 1, 0);
+                let most = larger(neighbour.page);
+                self.settle_in(moving, page.prefix() & !bit, depth - 1, (0, most));
             });
             self.pool().give_back(page, self.shape());
             self.pool().give_back(neighbour.page, self.shape());
@@ -59,14 +61,18 @@ impl Table {
         }
     }
 
-    /// Moves the keys of a page to the smallest that takes them.
+    /// Moves the keys of a page to the smallest that takes them. If there will be a neighbour to go together with, only to one
+    /// that is free: pages that were made for what is left in each would take as much again.
     fn fit(&self, page: &Page, now: Timestamp) {
-        if self.sizes_for(page.keys(), page.prefix(), 0).next() == Some(page.size()) {
-            return; // It would be moved again and again.
+        let room = (0, self.slots(page.size()));
+        let Some(size) = self.sizes_for(page.keys(), page.prefix(), room).next() else { return };
+        // Into one of its own size it would be moved again and again.
+        if size == page.size() || page.depth() > 0 && !self.pool().has_free(size, self.shape()) {
+            return;
         }
         self.pool().with_list(|moving| {
             self.vacate(page, now, moving);
-            self.settle_in(moving, page.prefix(), page.depth(), 0);
+            self.settle_in(moving, page.prefix(), page.depth(), room);
         });
         self.pool().give_back(page, self.shape());
     }
@@ -100,25 +106,37 @@ impl Table {
         lines * LINE / self.shape().group * self.shape().slots()
     }
 
-    /// Pages that so many keys with these first bits may go to, the best one first. Each has at least so many slots.
-    fn sizes_for(&self, keys: usize, mark: u64, least: usize) -> impl Iterator<Item = usize> {
+    /// Pages that so many keys with these first bits may go to, the best one first. Each has at least so many slots; one
+    /// that is free may have so many.
+    fn sizes_for(
+        &self,
+        keys: usize,
+        mark: u64,
+        (least, most): (usize, usize),
+    ) -> impl Iterator<Item = usize> {
         let wanted = ((keys + 1) * ROOM.0 / ROOM.1).max(least);
         let takes_them = move |&(size, lines): &(usize, &usize)| {
             suits(*lines, mark) && self.slots(size) >= wanted
         };
         let fitting = move || SIZES.iter().enumerate().filter(takes_them).map(|(size, _)| size);
-        // The smallest, but if one of up to twice its size is free, rather that: to tables that shrink and grow
-        // again, new pages would be made while larger ones lie idle.
-        let most = fitting().next().map_or(0, |size| self.slots(size) * 2);
+        // The smallest, but if one of up to twice its size is free, or of the size that is given up for it, rather that: to
+        // tables that shrink and grow again, new pages would be made while larger ones lie idle.
+        let most = fitting().next().map_or(0, |size| self.slots(size) * 2).max(most);
         let is_free =
             |size: &usize| self.slots(*size) <= most && self.pool().has_free(*size, self.shape());
         fitting().find(is_free).into_iter().chain(fitting())
     }
 
     /// Puts keys that have their first `depth` bits in common with this mark into new pages, and the
-    /// directory leads to those. A page alone has at least so many slots.
-    fn settle_in(&self, moving: &mut [Copied], mark: u64, depth: u32, least: usize) -> bool {
-        for size in self.sizes_for(moving.len(), mark, least) {
+    /// directory leads to those. A page alone has at least so many slots, and may have so many.
+    fn settle_in(
+        &self,
+        moving: &mut [Copied],
+        mark: u64,
+        depth: u32,
+        room: (usize, usize),
+    ) -> bool {
+        for size in self.sizes_for(moving.len(), mark, room) {
             if let Some((number, _structure)) = self.settle_one(moving, mark, depth, size) {
                 let _growth = self.growth.lock();
                 self.pool().page(number).inspect(|page| page.changed());
@@ -129,8 +147,8 @@ impl Table {
         let bit = 1 << (63 - depth.min(62));
         moving.sort_unstable_by_key(|copied| copied.mark & bit);
         let (zeros, ones) = moving.split_at_mut(moving.partition_point(|one| one.mark & bit == 0));
-        self.settle_in(zeros, mark & !bit, depth + 1, 0)
-            && self.settle_in(ones, mark | bit, depth + 1, 0)
+        self.settle_in(zeros, mark & !bit, depth + 1, (0, room.1))
+            && self.settle_in(ones, mark | bit, depth + 1, (0, room.1))
     }
 
     /// Puts keys into a new page, and holds it. None if one of them finds no place there.

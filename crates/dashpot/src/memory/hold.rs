@@ -154,8 +154,7 @@ impl<'t> Hold<'t> {
             }
             Source::Cell(table, mark, _) => {
                 let cell = Overflow::cell(table.number(), *mark);
-                let kept = self.cells.as_mut().and_then(|cells| cells.get_mut(cell));
-                kept.map_or_else(fresh, |kept| std::mem::replace(kept, fresh()))
+                self.cells.as_mut().and_then(|cells| cells.take(cell)).unwrap_or_else(fresh)
             }
             _ => fresh(),
         }
@@ -173,9 +172,8 @@ impl<'t> Hold<'t> {
                 }
             }
             Source::Cell(table, mark, _) => {
-                let cell = Overflow::cell(table.number(), *mark);
-                if let Some(counted) = self.cells.as_mut().and_then(|cells| cells.get_mut(cell)) {
-                    *counted = kept;
+                if let Some(cells) = &mut self.cells {
+                    cells.put(Overflow::cell(table.number(), *mark), kept);
                 }
             }
             _ => {}

@@ -21,6 +21,17 @@ impl Kept {
         Self { definition, state, blocked_until: Timestamp::EPOCH }
     }
 
+    /// Writes it as a few words, to be read under its definition; false if it does not fit.
+    pub(crate) fn pack(&self, words: &mut [u64]) -> bool {
+        self.blocked_until == Timestamp::EPOCH && self.definition.engine.pack(&self.state, words)
+    }
+
+    /// Reads what was written.
+    pub(crate) fn unpack(definition: Arc<Definition>, words: &[u64]) -> Self {
+        let state = definition.engine.unpack(words);
+        Self { definition, state, blocked_until: Timestamp::EPOCH }
+    }
+
     /// Nanoseconds left of a block.
     pub(crate) fn blocked_for(&self, now: Timestamp) -> u64 {
         self.blocked_until.as_nanos().saturating_sub(now.as_nanos())

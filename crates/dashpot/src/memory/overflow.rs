@@ -5,6 +5,7 @@
 //! own, with all that is counted in the cell.
 
 use std::collections::{HashMap, VecDeque};
+use std::mem;
 use std::sync::Arc;
 
 use super::kept::Kept;
@@ -13,7 +14,7 @@ use crate::Timestamp;
 use crate::policy::Definition;
 
 /// Cells are made so many at a time, and go together.
-const CHUNK: u16 = 16;
+const CHUNK: u16 = 32;
 
 /// Which cell: the number of the table, and some bits of the mark.
 pub(super) type Cell = (u32, u16);
@@ -27,24 +28,80 @@ pub(super) struct Overflow {
 
 #[derive(Debug, Default)]
 pub(super) struct Cells {
-    /// By table and chunk. Those who need the cells of a policy need all of them before long, and maps have
+    /// By table and number. Those who need the cells of a policy need all of them before long, and maps have
     /// room for twice as much.
     chunks: HashMap<(u32, u16), Chunk>,
-    /// All of them, in the order in which they are looked at to see whether they are still needed.
-    round: VecDeque<Cell>,
+    /// All of them, in the order in which they are looked at to see which cells are still needed.
+    round: VecDeque<(u32, u16)>,
+    /// The place in the first of those that is looked at next.
+    hand: usize,
 }
 
 /// Some cells that lie next to each other.
 #[derive(Debug)]
 struct Chunk {
-    places: Box<[Option<Kept>]>,
+    places: Box<[Contents; CHUNK as usize]>,
     /// How many there are.
     used: u16,
 }
 
+/// What is in the place of a cell.
+#[derive(Debug)]
+enum Contents {
+    /// What fits into two words, as nearly everything does.
+    Packed(Arc<Definition>, [u64; 2]),
+    /// All else: longer logs, and blocks. `None` if there is no cell.
+    Whole(Option<Box<Kept>>),
+}
+
+// There are as many as 65 536 of them for each policy.
+const _: () = assert!(size_of::<Contents>() == 24);
+
+impl Contents {
+    const EMPTY: Self = Self::Whole(None);
+
+    fn of(kept: Kept) -> Self {
+        let mut words = [0; 2];
+        match kept.pack(&mut words) {
+            true => Self::Packed(kept.definition, words),
+            false => Self::Whole(Some(Box::new(kept))),
+        }
+    }
+
+    const fn is_empty(&self) -> bool {
+        matches!(self, Self::Whole(None))
+    }
+
+    /// Takes out what is counted here; none if there is no cell.
+    fn take(&mut self) -> Option<Kept> {
+        match mem::replace(self, Self::EMPTY) {
+            Self::Packed(definition, words) => Some(Kept::unpack(definition, &words)),
+            Self::Whole(kept) => kept.map(|kept| *kept),
+        }
+    }
+
+    /// What is counted here, once more.
+    fn copy(&self) -> Option<Kept> {
+        match self {
+            Self::Packed(definition, words) => Some(Kept::unpack(definition.clone(), words)),
+            Self::Whole(kept) => kept.as_deref().cloned(),
+        }
+    }
+
+    fn is_busy(&self, now: Timestamp) -> bool {
+        match self {
+            Self::Packed(definition, words) => {
+                let engine = &definition.engine;
+                !engine.is_idle(&engine.unpack(words), now)
+            }
+            Self::Whole(kept) => kept.as_deref().is_some_and(|kept| !kept.is_idle(now)),
+        }
+    }
+}
+
 impl Chunk {
     fn new() -> Self {
-        Self { places: (0..CHUNK).map(|_| None).collect(), used: 0 }
+        Self { places: Box::new([const { Contents::EMPTY }; CHUNK as usize]), used: 0 }
     }
 }
 
@@ -79,23 +136,20 @@ impl Overflow {
         cells.is_busy(cell, now)
     }
 
-    /// A cell, fresh if there was none. It is there as long as the cells are locked: whoever looks at
+    /// Makes a cell, unless there is one. It is there as long as the cells are locked: whoever looks at
     /// them next may drop one that is not charged.
-    pub(super) fn open<'c>(
-        &self,
-        cells: &'c mut Cells,
-        cell: Cell,
-        definition: &Arc<Definition>,
-    ) -> Option<&'c mut Kept> {
-        let Cells { chunks, round } = cells;
-        let (chunk, place) = spot(cell);
-        let Chunk { places, used } = chunks.entry(chunk).or_insert_with(Chunk::new);
-        Some(places.get_mut(place)?.get_or_insert_with(|| {
-            *used += 1;
+    pub(super) fn open(&self, cells: &mut Cells, cell: Cell, definition: &Arc<Definition>) {
+        let Cells { chunks, round, .. } = cells;
+        let (number, place) = spot(cell);
+        let chunk = chunks.entry(number).or_insert_with(|| {
+            round.push_back(number);
+            Chunk::new()
+        });
+        if let Some(empty) = chunk.places.get_mut(place).filter(|contents| contents.is_empty()) {
+            chunk.used += 1;
             self.used.fetch_add(1, Ordering::SeqCst);
-            round.push_back(cell);
-            Kept::fresh(definition.clone())
-        }))
+            *empty = Contents::of(Kept::fresh(definition.clone()));
+        }
     }
 
     /// Looks at all cells of a table.
@@ -106,8 +160,8 @@ impl Overflow {
         let cells = self.lock();
         let chunks = cells.chunks.iter().filter(|((owner, _), _)| *owner == table);
         for (&(_, number), chunk) in chunks {
-            for (place, kept) in (0..CHUNK).zip(chunk.places.iter()) {
-                kept.iter().for_each(|kept| found(number * CHUNK + place, kept));
+            for (place, contents) in (0..CHUNK).zip(chunk.places.iter()) {
+                contents.copy().iter().for_each(|kept| found(number * CHUNK + place, kept));
             }
         }
     }
@@ -117,62 +171,81 @@ impl Overflow {
         if self.is_empty() {
             return None;
         }
-        self.lock().get_mut(cell).filter(|kept| !kept.is_idle(now)).cloned()
+        self.lock().contents(cell).filter(|contents| contents.is_busy(now))?.copy()
     }
 
     /// Counts what somebody else has used in a cell, too.
     pub(super) fn add(&self, cell: Cell, other: &Kept, now: Timestamp) {
         let mut cells = self.lock();
-        let Some(kept) = self.open(&mut cells, cell, &other.definition) else { return };
+        self.open(&mut cells, cell, &other.definition);
+        let Some(mut kept) = cells.take(cell) else { return };
         // By the same definition: a unit may take longer under one than under the other.
         kept.slow_down_to(&other.definition, now);
         let other = other.under(&kept.definition, now);
         kept.definition.engine.join(&mut kept.state, &other.state, now);
+        cells.put(cell, kept);
     }
 
-    /// Drops the next cell in the round if it is as good as new.
+    /// Drops the next cell in the round if it is as good as new, and a chunk with the last of them.
     fn tidy(&self, cells: &mut Cells, now: Timestamp) {
-        let Some(next) = cells.round.pop_front() else {
+        let Some(&number) = cells.round.front() else {
             return;
         };
-        if cells.is_busy(next, now) {
-            return cells.round.push_back(next);
+        let Some(chunk) = cells.chunks.get_mut(&number) else {
+            return; // There is one for each in the round.
+        };
+        let mut ahead = chunk.places.iter_mut().enumerate().skip(cells.hand);
+        let next = ahead.find(|(_, contents)| !contents.is_empty());
+        cells.hand = next.as_ref().map_or(CHUNK.into(), |(place, _)| place + 1);
+        if let Some((_, contents)) = next.filter(|(_, contents)| !contents.is_busy(now)) {
+            *contents = Contents::EMPTY;
+            chunk.used -= 1;
+            if self.used.fetch_sub(1, Ordering::SeqCst) == 1 {
+                *cells = Cells::default();
+                return;
+            }
         }
-        cells.close(next);
-        self.used.fetch_sub(1, Ordering::SeqCst);
-        if cells.round.is_empty() {
-            *cells = Cells::default();
+        if chunk.used == 0 {
+            cells.chunks.remove(&number);
+            cells.round.pop_front();
+            cells.hand = 0;
+        } else if cells.hand == usize::from(CHUNK) {
+            cells.round.rotate_left(1);
+            cells.hand = 0;
         }
     }
 }
 
 impl Cells {
+    fn contents(&self, cell: Cell) -> Option<&Contents> {
+        let (chunk, place) = spot(cell);
+        self.chunks.get(&chunk)?.places.get(place)
+    }
+
+    fn contents_mut(&mut self, cell: Cell) -> Option<&mut Contents> {
+        let (chunk, place) = spot(cell);
+        self.chunks.get_mut(&chunk)?.places.get_mut(place)
+    }
+
     /// Whether a cell counts something.
     pub(super) fn is_busy(&self, cell: Cell, now: Timestamp) -> bool {
-        let (chunk, place) = spot(cell);
-        let kept = self.chunks.get(&chunk).and_then(|chunk| chunk.places.get(place)?.as_ref());
-        kept.is_some_and(|kept| !kept.is_idle(now))
+        self.contents(cell).is_some_and(|contents| contents.is_busy(now))
     }
 
-    pub(super) fn get_mut(&mut self, cell: Cell) -> Option<&mut Kept> {
-        let (chunk, place) = spot(cell);
-        self.chunks.get_mut(&chunk)?.places.get_mut(place)?.as_mut()
+    /// Takes out what an open cell counts, to be put back before the cells are let go.
+    pub(super) fn take(&mut self, cell: Cell) -> Option<Kept> {
+        self.contents_mut(cell)?.take()
     }
 
-    /// Drops a cell, and its chunk with the last of them.
-    fn close(&mut self, cell: Cell) {
-        let (number, place) = spot(cell);
-        let Some(chunk) = self.chunks.get_mut(&number) else { return };
-        if chunk.places.get_mut(place).and_then(Option::take).is_some() {
-            chunk.used -= 1;
-        }
-        if chunk.used == 0 {
-            self.chunks.remove(&number);
+    /// Puts back what was taken out of a cell.
+    pub(super) fn put(&mut self, cell: Cell, kept: Kept) {
+        if let Some(contents) = self.contents_mut(cell) {
+            *contents = Contents::of(kept);
         }
     }
 }
 
 /// In which chunk a cell is, and where in it.
-fn spot((table, cell): Cell) -> ((u32, u16), usize) {
-    ((table, cell / CHUNK), usize::from(cell % CHUNK))
+const fn spot((table, cell): Cell) -> ((u32, u16), usize) {
+    ((table, cell / CHUNK), (cell % CHUNK) as usize)
 }

@@ -205,8 +205,7 @@ impl Table {
             return self.side.take(number);
         }
         let definition = self.definition(copied.mark)?.clone();
-        let state = definition.engine.unpack(self.state_words(&copied.words));
-        Some(Kept { definition, state, blocked_until: Timestamp::EPOCH })
+        Some(Kept::unpack(definition, self.state_words(&copied.words)))
     }
 
     /// Does something with the state of a slot that is kept aside. For those who have locked its group.
@@ -229,8 +228,7 @@ impl Table {
     pub(super) fn stow(&self, mark: u64, kept: Kept) -> (u64, Words) {
         let key = mark | DEFINITION_BITS;
         let mut words = Words::default();
-        let fits = kept.blocked_until == Timestamp::EPOCH
-            && kept.definition.engine.pack(&kept.state, self.state_words_mut(&mut words));
+        let fits = kept.pack(self.state_words_mut(&mut words));
         match self.definition_bits(&kept.definition) {
             Some(bits) if fits => (key & !DEFINITION_BITS | bits, words),
             _ => (key, [self.side.put(mark, kept).saturating_add(1), 0, 0]),

@@ -46,6 +46,28 @@ fn keys_that_are_replaced_take_no_more() {
     }
 }
 
+/// A crowd that goes away by and by, while a few others come, leaves few keys in many pages. They go together in pages
+/// that there are, and so do those who come back.
+#[test]
+fn crowds_that_come_and_go_take_no_more() {
+    const KEYS: u64 = 100_000;
+    let (store, clock) = store(KEYS as usize);
+    let limiter = a_minute(&store, Algorithm::TokenBucket, 1);
+    let mut bytes = Vec::new();
+    let mut newcomers = (0_u64..).map(u64::to_be_bytes);
+    for _ in 0..4 {
+        for minutes in [1, 5] {
+            for _ in 0..KEYS {
+                clock.advance(SECOND * 60 * minutes / KEYS as u32);
+                let _ = limiter.check(&newcomers.next().unwrap());
+            }
+            bytes.push(store.usage().bytes);
+        }
+        assert!(store.len() < KEYS as usize / 3, "few are left: {}", store.len());
+    }
+    assert!(bytes.iter().all(|now| *now <= bytes[0] * 21 / 20), "{bytes:?}");
+}
+
 /// Pages that one policy gives up are used by the next.
 #[test]
 fn policies_that_come_and_go_share_their_pages() {
