@@ -188,11 +188,13 @@ pub(crate) fn report(scale: Scale) {
             let place = SUBJECTS.iter().position(|subject| subject.name == name);
             place.map_or(f64::NAN, |place| medians[place][0])
         };
-        let own = rate("dashpot");
+        let (own, as_many_threads) = (rate("dashpot"), rate("dashpot --threads 2"));
         let limitador = rate("limitador").max(rate("limitador, many threads"));
         let (work, faster) = (format!("a gRPC check, {}", limit.answers), Wanted::AtLeast(1.5));
         results::goal("P7", work.clone(), faster, own / rate("throttlecrab"), "× throttlecrab");
-        results::goal("P7", work, faster, own / limitador, "× limitador");
+        results::goal("P7", work.clone(), faster, own / limitador, "× limitador");
+        let work = work + ", as many threads";
+        results::goal("P7", work, faster, as_many_threads / rate("throttlecrab"), "× throttlecrab");
         if limit.is_allowed {
             results::rate("limitador", limitador);
             let named = SUBJECTS.iter().map(|one| one.name.to_owned());
@@ -216,7 +218,7 @@ pub(crate) fn report(scale: Scale) {
         "`h2load`, one thread, 8 connections and 16 calls at a time on each, on the same machine; all about one key, \
          because it has but one body. Times are of a shorter run that is logged. dashpot and limitador are asked \
          as Envoy asks (`ShouldRateLimit`), throttlecrab by its own method. The first dashpot is as it starts, with \
-         one thread less than there are processors; it answers with every descriptor's state and the headers to add, \
+         one thread less than there are processors, the second on two processors as many as throttlecrab; it answers with every descriptor's state and the headers to add, \
          limitador with the outcome alone. limitador is its library in memory behind tonic, not its own program, which is not \
          published as a crate: without that one's metrics and traces, on one thread, as that program has it, and on as many as \
          tokio takes.",

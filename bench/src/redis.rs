@@ -59,10 +59,13 @@ pub(crate) fn report(scale: Scale) {
         results::samples(format!("redis, {}", subject.name), figures.clone());
     }
     let medians: Vec<f64> = figures.into_iter().map(median).collect();
-    let (same, minimal, own) = (medians[0], medians[1], medians[2]);
-    let work = "exact checks on one Redis, 256 tasks";
-    results::goal("P10", work, Wanted::AtLeast(0.85), own / same, "× the same script");
-    results::goal("P10", work, Wanted::AtLeast(0.6), own / minimal, "× a minimal script");
+    let (same, minimal) = (medians[0], medians[1]);
+    // A few tasks, and as many as redis-benchmark has calls under way.
+    for (tasks, own) in [(256, medians[2]), (800, medians[3])] {
+        let work = format!("exact checks on one Redis, {tasks} tasks");
+        results::goal("P10", work.clone(), Wanted::AtLeast(0.85), own / same, "× the same script");
+        results::goal("P10", work, Wanted::AtLeast(0.6), own / minimal, "× a minimal script");
+    }
     results::rate("Redis + Lua", minimal);
     let named = SUBJECTS.iter().map(|one| one.name.replace("redis-benchmark", "benchmark"));
     let bars = named.zip(medians.iter().copied());
@@ -76,7 +79,7 @@ pub(crate) fn report(scale: Scale) {
         "Exact checks on one Redis",
         "Checks a second, all allowed, 10 000 keys, the server and whoever asks on the same two cores; medians. \
          Wanted: dashpot at least 0.85 of what redis-benchmark gets from the same script, pipelined, and 0.6 of \
-         what it gets from a minimal one.",
+         what it gets from a minimal one. 800 tasks ask for as much at once as redis-benchmark does.",
     );
     bytes();
 }
@@ -101,7 +104,7 @@ const SUBJECTS: [Subject; 9] = [
         run: |server| benchmark(server, MINIMAL, &["10000".to_owned(), "1000000000".to_owned()]),
     },
     Subject { name: "dashpot, 256 tasks", run: |server| dashpot(server, 256, 1) },
-    Subject { name: "dashpot, 1024 tasks", run: |server| dashpot(server, 1024, 1) },
+    Subject { name: "dashpot, 800 tasks", run: |server| dashpot(server, 800, 1) },
     Subject { name: "dashpot, 16 tasks", run: |server| dashpot(server, 16, 1) },
     Subject { name: "dashpot, 1 task", run: |server| dashpot(server, 1, 1) },
     Subject {
