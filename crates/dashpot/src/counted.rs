@@ -28,6 +28,14 @@ impl Rate {
         let product = |units: u64, nanos: u64| u128::from(units) * u128::from(nanos);
         product(self.units, other.nanos).cmp(&product(other.units, self.nanos))
     }
+
+    /// How long it takes at another rate what takes so many nanoseconds at this one; none if there is no telling.
+    pub(crate) fn stretch(self, nanos: u64, other: Self) -> Option<u64> {
+        let product = |one: u64, other: u64| u128::from(one) * u128::from(other);
+        let (own, other) = (product(self.units, other.nanos), product(other.units, self.nanos));
+        let stretched = u128::from(nanos).checked_mul(own)?;
+        (other > 0).then(|| u64::try_from(stretched.div_ceil(other)).ok())?
+    }
 }
 
 /// What was counted for a key, as somebody else remembers it. Moments are nanoseconds since the epoch.
@@ -108,7 +116,7 @@ impl KeyState {
     }
 
     fn verdict(&self, now: Timestamp, cost: Cost) -> Verdict {
-        self.kept.verdict_of_all(&self.others, now, cost.units())
+        self.kept.verdict_of_all(&self.kept.definition, &self.others, now, cost.units())
     }
 
     /// Whether the cost passes.
@@ -130,7 +138,7 @@ impl KeyState {
         if allowed {
             self.kept.charge(now, cost.units());
         }
-        let standing = self.kept.standing_of_all(&self.others, now);
+        let standing = self.kept.standing_of_all(&self.kept.definition, &self.others, now);
         let standing = Standing {
             reset_after_nanos: self.ticks(standing.reset_after_nanos),
             available_after_nanos: standing.available_after_nanos.map(|wait| self.ticks(wait)),

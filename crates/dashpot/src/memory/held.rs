@@ -99,7 +99,7 @@ impl MemoryStore {
         let cells: SmallVec<[Option<Cell>; 4]> = sources.iter().map(Source::cell).collect();
         let mut mates = Vec::new();
         for (question, cell) in questions.iter().zip(&cells) {
-            for mate in &question.mates {
+            for (mate, _) in &question.mates {
                 let source = Source::find(mate, &self.overflow, question.overflowing, before);
                 match source.filter(|source| cell.is_some() && source.cell() == *cell) {
                     Some(source) => mates.push(source),
@@ -136,10 +136,6 @@ impl MemoryStore {
                 if source.cell().is_none() || kept.is_idle(now) {
                     kept.redefine(question.definition(), now);
                 }
-                // Who comes into a cell is not to hurry what others have used there.
-                for place in question.places() {
-                    kept.slow_down_to(place.policy.definition(), now);
-                }
                 kept
             })
             .collect();
@@ -166,7 +162,7 @@ impl MemoryStore {
         }
         if allowed && !wanting {
             for (question, kept) in questions.iter().zip(&mut kept) {
-                kept.charge_under(question.definition(), now, question.cost);
+                question.charge(kept, now);
             }
         }
         let both = questions.iter().zip(&kept);

@@ -2,10 +2,14 @@
 //! definition.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::algorithm::{State, Verdict};
 use crate::policy::Definition;
-use crate::{Policy, Retry, Standing, Timestamp};
+use crate::{Policy, Rate, Retry, Standing, Timestamp};
+
+/// How often a wait is made longer, because units of one definition do not come out even as those of another.
+const ROUNDED: u32 = 4;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
@@ -48,14 +52,19 @@ impl Kept {
         true
     }
 
-    /// Keeps the state under another definition from now on, unless it would drain faster under that: for keys of
-    /// several definitions that are counted together, none of which may get more for the others being there.
-    pub(crate) fn slow_down_to(&mut self, definition: &Arc<Definition>, now: Timestamp) {
-        let rates = self.definition.engine.rate().zip(definition.engine.rate());
+    /// The rates of another definition and of its own, if it drains slower than that: as it does if somebody was counted
+    /// together with others, none of whom may get more for the others being there.
+    fn slower_than(&self, definition: &Definition) -> Option<(Rate, Rate)> {
         // Under any window it is time that stays the same, and that is everybody's.
-        let is_faster = !definition.written.any_window
-            && rates.is_some_and(|(own, other)| other.slowness(own).is_gt());
-        if !is_faster {
+        let rates = definition.engine.rate().zip(self.definition.engine.rate());
+        rates.filter(|(other, own)| !definition.written.any_window && other.slowness(*own).is_gt())
+    }
+
+    /// Drains no faster than another definition from now on; unless that grants nothing, ever, which others would wait for in
+    /// vain.
+    fn slow_down_to(&mut self, definition: &Arc<Definition>, now: Timestamp) {
+        let grants = definition.engine.rate().is_none_or(|rate| rate.units > 0);
+        if grants && self.slower_than(definition).is_none() {
             self.redefine(definition, now);
         }
     }
@@ -67,14 +76,26 @@ impl Kept {
         now: Timestamp,
         units: u64,
     ) {
+        if units == 0 {
+            return; // Who only looks slows nobody down.
+        }
         self.slow_down_to(definition, now);
-        if units == 0 || self.definition.same(definition) {
+        if self.definition.same(definition) {
             return self.charge(now, units);
         }
         let mut charged = self.under(definition, now);
         charged.charge(now, units);
         charged.redefine(&self.definition, now);
         *self = charged;
+    }
+
+    /// Takes what another has used, too.
+    pub(crate) fn join(&mut self, other: &Self, now: Timestamp) {
+        self.slow_down_to(&other.definition, now);
+        // By the same definition: a unit may take longer under one than under the other.
+        let used = other.under(&self.definition, now);
+        self.definition.engine.join(&mut self.state, &used.state, now);
+        self.blocked_until = self.blocked_until.max(other.blocked_until);
     }
 
     /// Keeps the state as it must be for units that were taken under a policy to be settled. Says whether time has drained it at
@@ -113,21 +134,69 @@ impl Kept {
         copy
     }
 
-    /// What its definition says, and those that are to agree with it.
+    /// What another definition says of it, which drains as its own says.
+    fn verdict_under(&self, definition: &Arc<Definition>, now: Timestamp, cost: u64) -> Verdict {
+        if self.definition.same(definition) {
+            return self.verdict(now, cost);
+        }
+        let verdict = |at| self.under(definition, at).verdict(at, cost);
+        let Some((other, own)) = self.slower_than(definition) else { return verdict(now) };
+        // Where units come out even, it passes after the first wait; else it may lack a little.
+        let mut waited = 0;
+        for _ in 0..ROUNDED {
+            match verdict(now.after(Duration::from_nanos(waited))) {
+                Verdict::Deny(Retry::After(wait)) => {
+                    let Some(wait) = other.stretch(wait, own) else {
+                        return Verdict::Deny(Retry::Unknown);
+                    };
+                    waited = waited.saturating_add(wait);
+                }
+                verdict if waited == 0 => return verdict,
+                _ => break,
+            }
+        }
+        Verdict::Deny(Retry::After(waited))
+    }
+
+    /// How it stands under another definition.
+    fn standing_under(&self, definition: &Arc<Definition>, now: Timestamp) -> Standing {
+        if self.definition.same(definition) {
+            return self.standing(now);
+        }
+        let standing = self.under(definition, now).standing(now);
+        if self.slower_than(definition).is_none() {
+            return standing;
+        }
+        let available_after_nanos = match self.verdict_under(definition, now, 1) {
+            Verdict::Allow { .. } => Some(0),
+            Verdict::Deny(Retry::After(wait)) => Some(wait),
+            Verdict::Deny(_) => None,
+        };
+        let reset_after_nanos = self.standing(now).reset_after_nanos;
+        Standing { reset_after_nanos, available_after_nanos, ..standing }
+    }
+
+    /// What a definition says of it, and those that are to agree with that.
     pub(crate) fn verdict_of_all(
         &self,
+        own: &Arc<Definition>,
         others: &[Arc<Definition>],
         now: Timestamp,
         cost: u64,
     ) -> Verdict {
-        let others = others.iter().map(|other| self.under(other, now));
-        others.fold(self.verdict(now, cost), |verdict, other| verdict.and(other.verdict(now, cost)))
+        let others = others.iter().map(|other| self.verdict_under(other, now, cost));
+        others.fold(self.verdict_under(own, now, cost), Verdict::and)
     }
 
-    /// How it stands under its definition, and at best under the others.
-    pub(crate) fn standing_of_all(&self, others: &[Arc<Definition>], now: Timestamp) -> Standing {
-        let others = others.iter().map(|other| self.under(other, now));
-        others.map(|other| other.standing(now)).fold(self.standing(now), |one, other| Standing {
+    /// How it stands under a definition, and at best under the others.
+    pub(crate) fn standing_of_all(
+        &self,
+        own: &Arc<Definition>,
+        others: &[Arc<Definition>],
+        now: Timestamp,
+    ) -> Standing {
+        let others = others.iter().map(|other| self.standing_under(other, now));
+        others.fold(self.standing_under(own, now), |one, other| Standing {
             limit: one.limit.min(other.limit),
             remaining: one.remaining.min(other.remaining),
             reset_after_nanos: one.reset_after_nanos.max(other.reset_after_nanos),

@@ -179,10 +179,7 @@ impl Overflow {
         let mut cells = self.lock();
         self.open(&mut cells, cell, &other.definition);
         let Some(mut kept) = cells.take(cell) else { return };
-        // By the same definition: a unit may take longer under one than under the other.
-        kept.slow_down_to(&other.definition, now);
-        let other = other.under(&kept.definition, now);
-        kept.definition.engine.join(&mut kept.state, &other.state, now);
+        kept.join(other, now);
         cells.put(cell, kept);
     }
 

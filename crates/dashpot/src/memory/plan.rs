@@ -1,8 +1,6 @@
 //! What a call's checks come to: who is asked about, and for how much in all.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
-use std::slice;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -26,8 +24,8 @@ pub(super) struct Question<'p> {
     pub(super) cost: u64,
     /// Whether its key is to be counted in an overflow cell, for want of room.
     pub(super) overflowing: bool,
-    /// All keys that it stands for, if there are several: they are counted in the same cell.
-    pub(super) mates: Vec<Place<'p>>,
+    /// All keys that it stands for, and what each is asked for, if there are several: they are counted in the same cell.
+    pub(super) mates: Vec<(Place<'p>, u64)>,
 }
 
 impl<'p> Question<'p> {
@@ -57,32 +55,31 @@ impl<'p> Question<'p> {
 
     /// What comes of it, of those who wait for its keys, too.
     pub(super) fn verdict(&self, kept: &Kept, now: Timestamp, judge: &Judge<'_>) -> Verdict {
-        let seen = self.seen(kept, now);
-        let verdict = match seen.verdict_of_all(&self.all, now, self.cost) {
+        let verdict = match kept.verdict_of_all(self.definition(), &self.all, now, self.cost) {
             // One by one they might.
             Verdict::Deny(Retry::Never) if !self.mates.is_empty() => Verdict::Deny(Retry::Unknown),
             verdict => verdict,
         };
-        let lines = self.places().iter().map(Place::line);
+        if self.mates.is_empty() {
+            return judge(self.place.line(), self.cost, verdict);
+        }
+        let lines = self.mates.iter().map(|(mate, _)| mate.line());
         lines.fold(verdict, |verdict, line| judge(line, self.cost, verdict))
+    }
+
+    /// Takes it. Each key's part at that key's own price, if there are several.
+    pub(super) fn charge(&self, kept: &mut Kept, now: Timestamp) {
+        if self.mates.is_empty() {
+            return kept.charge_under(self.definition(), now, self.cost);
+        }
+        for (mate, cost) in &self.mates {
+            kept.charge_under(mate.policy.definition(), now, *cost);
+        }
     }
 
     /// How its key stands.
     pub(super) fn standing(&self, kept: &Kept, now: Timestamp) -> Standing {
-        self.seen(kept, now).standing_of_all(&self.all, now)
-    }
-
-    /// What is kept, under its own definition: in a cell it may be kept under another.
-    fn seen<'k>(&self, kept: &'k Kept, now: Timestamp) -> Cow<'k, Kept> {
-        match kept.definition.same(self.definition()) {
-            true => Cow::Borrowed(kept),
-            false => Cow::Owned(kept.under(self.definition(), now)),
-        }
-    }
-
-    /// The keys it is about.
-    pub(super) fn places(&self) -> &[Place<'p>] {
-        if self.mates.is_empty() { slice::from_ref(&self.place) } else { &self.mates }
+        kept.standing_of_all(self.definition(), &self.all, now)
     }
 
     /// Whether there is anything to remember: peeks take nothing, and without a limit nothing is
@@ -125,10 +122,10 @@ impl<'p> Plan<'p> {
             match questions.get_mut(place) {
                 Some(first) => {
                     if first.mates.is_empty() {
-                        first.mates.push(first.place.clone());
+                        first.mates.push((first.place.clone(), first.cost));
                     }
                     first.add(question, true);
-                    first.mates.push(question.place.clone());
+                    first.mates.push((question.place.clone(), question.cost));
                 }
                 None => questions.push(question.clone()),
             }

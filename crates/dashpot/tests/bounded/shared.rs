@@ -104,6 +104,59 @@ fn a_fast_mate_does_not_hurry_a_slow_one() {
     }
 }
 
+/// Who takes nothing from a cell slows down nobody in it: a tier that is denied, one that only looks, or one that grants
+/// nothing. A cell that such a one asked about once was full for good.
+#[test]
+fn who_takes_nothing_slows_nobody_down() {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::LeakyBucket] {
+        for (tier, cost) in [(5, 5), (5, 0), (0, 1), (0, 0)] {
+            let Scene { clock, limiter, one, other } = scene(algorithm);
+            let fast = a_minute(limiter.store(), algorithm, 1000);
+            let slow = a_minute(limiter.store(), algorithm, tier);
+            assert!(fast.check_n(&one, 1000).is_allowed(), "{algorithm}");
+            assert_eq!(slow.check_n(&other, cost).is_allowed(), cost == 0, "{algorithm}");
+            assert!(!slow.check(&other).is_allowed(), "{algorithm}");
+            clock.advance(SECOND * 60);
+            assert!(fast.check_n(&one, 1000).is_allowed(), "{algorithm} {tier}/min {cost}");
+        }
+    }
+}
+
+/// Who shares a cell with a slower one is told how long that takes to drain, and not how long its own would.
+#[test]
+fn a_wait_in_a_slow_cell_is_enough() {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::LeakyBucket] {
+        for count in [1000, 77, 13, 7] {
+            let Scene { clock, limiter, one, other } = scene(algorithm);
+            let fast = a_minute(limiter.store(), algorithm, count);
+            assert!(limiter.check_n(&one, 5).is_allowed(), "{algorithm}");
+            let denied = fast.check_n(&other, count);
+            assert_eq!(denied.statuses()[0].reset_after(), SECOND * 60, "{algorithm} {count}");
+            let wait = denied.retry_after().unwrap();
+            // What rounding adds is less than a unit of each.
+            assert!(wait >= SECOND * 60 && wait <= SECOND * 60 + NANO * 1000, "{wait:?}");
+            clock.advance(SECOND * 60 - NANO);
+            assert!(!fast.check_n(&other, count).is_allowed(), "{algorithm} {count}");
+            clock.advance(wait + NANO - SECOND * 60);
+            assert!(fast.check_n(&other, count).is_allowed(), "{algorithm} {count}");
+        }
+    }
+}
+
+/// One unit costs some tiers more than others. Where two are asked about at once, each pays its own price.
+#[test]
+fn each_of_two_pays_its_own_price() {
+    let (store, clock) = store(0);
+    let ten = a_minute(&store, Algorithm::TokenBucket, 10);
+    let [one, other] = pair_in_one_cell(&store, &clock, ten.policy()).unwrap();
+    let half = a_minute(&store, Algorithm::TokenBucket, 100).policy().reduced_to(50);
+    let both = [Check::new(ten.policy(), &one), Check::new(&half, &other).cost(4)];
+    assert!(store.decide_now(&both).is_allowed());
+    let peek = store.decide_now(&[Check::new(&half, &other).cost(0)]);
+    // Of a hundred one and four times two are gone; another takes two.
+    assert_eq!(peek.statuses()[0].remaining(), 45);
+}
+
 /// Who waits for one of two keys of a cell comes first, also if both are asked about at once.
 #[test]
 fn a_call_about_both_does_not_overtake() {

@@ -192,6 +192,23 @@ fn overflow_cells_are_kept() {
     }
 }
 
+/// Nor are those who are blocked together with others, because a permit of theirs is out.
+#[test]
+fn blocks_of_cells_are_kept() {
+    let (scratch, clock) = (Scratch::new(), clock());
+    let uploads = limit("uploads", Algorithm::Concurrency, 5, Window::MINUTE);
+    let store = Arc::new(MemoryStore::builder().clock(clock.clone()).max_keys(0).build());
+    let limiter = Limiter::on(uploads.clone(), store.clone());
+    let _permit = limiter.acquire("k").unwrap();
+    limiter.block("k", Duration::from_secs(60));
+    assert!(limiter.acquire("k").is_err());
+    store.save(scratch.file()).unwrap();
+    let builder = MemoryStore::builder().clock(clock).max_keys(0);
+    let restored = Arc::new(builder.build_from(scratch.file()).unwrap());
+    let denied = restored.decide_now(&[Check::new(&uploads, "k")]);
+    assert_eq!(denied.retry_after(), Some(Duration::from_secs(60)));
+}
+
 #[test]
 fn only_the_owner_can_read_it() {
     let scratch = Scratch::new();
