@@ -155,6 +155,14 @@ impl State {
             _ => true,
         }
     }
+
+    /// The same in few words; stricter, if that is not all there is to it.
+    pub(crate) fn coarse(&self) -> Self {
+        match self {
+            Self::SlidingLog(log) => Self::SlidingLog(log.coarse()),
+            _ => self.clone(),
+        }
+    }
 }
 
 /// Runs `$body` with the algorithm and its own kind of state, and `$otherwise` without a limit.

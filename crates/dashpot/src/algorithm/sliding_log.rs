@@ -11,6 +11,9 @@ use crate::{Retry, SLIDING_LOG_MAX, Timestamp};
 /// units than twice as many change no answer, ever. Only debt can pile up so far.
 const MOST: u64 = 2 * SLIDING_LOG_MAX;
 
+/// How many entries a log has that is to be short.
+const COARSE: usize = 8;
+
 #[derive(Debug)]
 pub(super) struct SlidingLog {
     pub(super) limit: u64,
@@ -86,6 +89,14 @@ impl Log {
     /// Whether it is a matter of a few words.
     pub(super) fn is_small(&self) -> bool {
         self.entries().len() <= 1
+    }
+
+    /// The same in a few entries: units of several are all as late as the last of them.
+    pub(super) fn coarse(&self) -> Self {
+        let mut coarse = Self { before: self.before, ..Self::default() };
+        let most = self.entries().len().div_ceil(COARSE).max(1);
+        coarse.entries.extend(self.entries().chunks(most).filter_map(<[Entry]>::last).copied());
+        coarse
     }
 
     /// All entries: each one's moment, and how many units were admitted then.
@@ -327,6 +338,26 @@ mod tests {
         LOG.charge(&mut log, 102, 3);
         assert_eq!((log.entries().len(), log.units()), (1, 3));
         assert_eq!(log.before, 0);
+    }
+
+    /// A short log grants nothing that the whole one does not, and has not forgotten anything.
+    #[test]
+    fn in_a_few_entries_it_is_stricter() {
+        let limit = SlidingLog { limit: 1000, window: 1000 };
+        let mut log = Log { before: u16::MAX - 300, ..Log::default() };
+        for now in 0..=1300 {
+            limit.charge(&mut log, now, 1 + now % 2);
+        }
+        let coarse = log.coarse();
+        assert_eq!((coarse.entries().len(), coarse.units()), (COARSE, log.units()));
+        assert_eq!(limit.reset_after(&coarse, 1300), limit.reset_after(&log, 1300));
+        for now in 1300..2400 {
+            assert!(limit.remaining(&coarse, now) <= limit.remaining(&log, now), "{now}");
+        }
+        assert_eq!(limit.remaining(&coarse, 2300), 1000);
+        let few = Log::new(&[(1, 1), (2, 3)]);
+        assert_eq!(few.coarse().save(), few.save());
+        assert!(Log::default().coarse().entries().is_empty());
     }
 
     #[test]

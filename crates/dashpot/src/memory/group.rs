@@ -171,6 +171,18 @@ impl<const WORDS: usize> Glance<'_, WORDS> {
         is_still(self.lock, self.sequence)
     }
 
+    /// Where its group is.
+    #[inline(always)]
+    pub(super) fn address(&self) -> usize {
+        std::ptr::from_ref(self.lock).addr()
+    }
+
+    /// Another state in its place.
+    #[inline(always)]
+    pub(super) fn change<'g>(&'g self, state: &'g [u64; WORDS]) -> Change<'g> {
+        Change { lock: self.lock, sequence: self.sequence, words: self.words, state }
+    }
+
     /// Writes another state, if nothing changed since it was copied.
     #[inline]
     pub(super) fn replace(&self, state: [u64; WORDS]) -> bool {
@@ -180,6 +192,34 @@ impl<const WORDS: usize> Glance<'_, WORDS> {
         }
         is_locked
     }
+}
+
+/// A slot's state that is to be another.
+pub(super) struct Change<'g> {
+    lock: &'g AtomicU64,
+    sequence: u64,
+    words: &'g [AtomicU64],
+    state: &'g [u64],
+}
+
+/// Makes all these changes, if nothing changed since what they are of was copied. Nobody is waited for, so groups need not be
+/// locked in the order of their addresses: two calls that are in each other's way every time hold their keys in the end, in
+/// order.
+#[inline(always)]
+pub(super) fn make_all<const N: usize>(changes: &[Change<'_>; N]) -> bool {
+    let try_lock = |change: &&Change<'_>| try_lock(change.lock, change.sequence);
+    let locked = changes.iter().take_while(try_lock).count();
+    if locked < N {
+        for change in changes.iter().take(locked) {
+            // As if nothing had happened.
+            change.lock.store(change.sequence, Ordering::Release);
+        }
+        return false;
+    }
+    for change in changes {
+        write(change.lock, change.sequence, change.words, change.state);
+    }
+    true
 }
 
 /// A [`Glance`] of however many words, to be replaced together with others.
@@ -222,22 +262,10 @@ impl AnyGlance<'_> {
         is_still(self.lock, self.sequence)
     }
 
-    /// Locks its group, if nothing changed since it was copied.
+    /// Another state in its place.
     #[inline(always)]
-    pub(super) fn try_lock(&self) -> bool {
-        try_lock(self.lock, self.sequence)
-    }
-
-    /// Lets others in again as if nothing had happened. For those who have locked its group.
-    #[inline(always)]
-    pub(super) fn let_go(&self) {
-        self.lock.store(self.sequence, Ordering::Release);
-    }
-
-    /// Writes another state, and lets others in again. For those who have locked its group.
-    #[inline(always)]
-    pub(super) fn write(&self, state: &Words) {
-        write(self.lock, self.sequence, self.words, state);
+    pub(super) fn change<'g>(&'g self, state: &'g Words) -> Change<'g> {
+        Change { lock: self.lock, sequence: self.sequence, words: self.words, state }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is remembered of one key: the algorithm's state, whether it is blocked, and under which
 //! definition.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,19 +53,21 @@ impl Kept {
         true
     }
 
-    /// The rates of another definition and of its own, if it drains slower than that: as it does if somebody was counted
-    /// together with others, none of whom may get more for the others being there.
-    fn slower_than(&self, definition: &Definition) -> Option<(Rate, Rate)> {
+    /// The rates of another definition and of its own, if it drains at another than that one would: as it does where keys are
+    /// counted together.
+    fn rates(&self, definition: &Definition) -> Option<(Rate, Rate)> {
         // Under any window it is time that stays the same, and that is everybody's.
         let rates = definition.engine.rate().zip(self.definition.engine.rate());
-        rates.filter(|(other, own)| !definition.written.any_window && other.slowness(*own).is_gt())
+        rates.filter(|(other, own)| !definition.written.any_window && other != own)
     }
 
-    /// Drains no faster than another definition from now on; unless that grants nothing, ever, which others would wait for in
-    /// vain.
+    /// Drains no faster than another definition from now on, since nobody may get more for others being there; unless that
+    /// grants nothing, ever, which others would wait for in vain. Where there is nothing to drain, nobody has to be waited for.
     fn slow_down_to(&mut self, definition: &Arc<Definition>, now: Timestamp) {
         let grants = definition.engine.rate().is_none_or(|rate| rate.units > 0);
-        if grants && self.slower_than(definition).is_none() {
+        let rates = self.rates(definition);
+        let is_slower = rates.is_some_and(|(other, own)| other.slowness(own).is_gt());
+        if grants && (!is_slower || self.definition.engine.is_idle(&self.state, now)) {
             self.redefine(definition, now);
         }
     }
@@ -93,8 +96,8 @@ impl Kept {
     pub(crate) fn join(&mut self, other: &Self, now: Timestamp) {
         self.slow_down_to(&other.definition, now);
         // By the same definition: a unit may take longer under one than under the other.
-        let used = other.under(&self.definition, now);
-        self.definition.engine.join(&mut self.state, &used.state, now);
+        let used = other.state_under(&self.definition, now);
+        self.definition.engine.join(&mut self.state, &used, now);
         self.blocked_until = self.blocked_until.max(other.blocked_until);
     }
 
@@ -116,8 +119,17 @@ impl Kept {
         is_one_rate
     }
 
+    /// The same, in no more room than few words take; stricter, if that is not all there is to it.
+    pub(crate) fn coarse(&self) -> Self {
+        let (definition, blocked_until) = (self.definition.clone(), self.blocked_until);
+        Self { definition, state: self.state.coarse(), blocked_until }
+    }
+
     pub(crate) fn verdict(&self, now: Timestamp, cost: u64) -> Verdict {
-        let verdict = self.definition.engine.verdict(&self.state, now, cost);
+        self.unless_blocked(self.definition.engine.verdict(&self.state, now, cost), now, cost)
+    }
+
+    fn unless_blocked(&self, verdict: Verdict, now: Timestamp, cost: u64) -> Verdict {
         match (self.blocked_for(now), cost) {
             (0, _) | (_, 0) => verdict,
             (blocked, _) => Verdict::Deny(match verdict {
@@ -134,13 +146,29 @@ impl Kept {
         copy
     }
 
-    /// What another definition says of it, which drains as its own says.
-    fn verdict_under(&self, definition: &Arc<Definition>, now: Timestamp, cost: u64) -> Verdict {
-        if self.definition.same(definition) {
-            return self.verdict(now, cost);
+    /// The state as another definition would have it.
+    fn state_under(&self, definition: &Definition, now: Timestamp) -> Cow<'_, State> {
+        let mut state = Cow::Borrowed(&self.state);
+        // Those of buckets are short; all others are alike.
+        if definition.engine.rate().is_some() && !self.definition.same(definition) {
+            definition.engine.adopt(&self.definition.engine, state.to_mut(), now);
         }
-        let verdict = |at| self.under(definition, at).verdict(at, cost);
-        let Some((other, own)) = self.slower_than(definition) else { return verdict(now) };
+        state
+    }
+
+    /// What another definition says of it, which drains as its own says.
+    pub(crate) fn verdict_under(
+        &self,
+        definition: &Definition,
+        now: Timestamp,
+        cost: u64,
+    ) -> Verdict {
+        self.unless_blocked(self.drained_verdict(definition, now, cost), now, cost)
+    }
+
+    fn drained_verdict(&self, definition: &Definition, now: Timestamp, cost: u64) -> Verdict {
+        let verdict = |at| definition.engine.verdict(&self.state_under(definition, at), at, cost);
+        let Some((other, own)) = self.rates(definition) else { return verdict(now) };
         // Where units come out even, it passes after the first wait; else it may lack a little.
         let mut waited = 0;
         for _ in 0..ROUNDED {
@@ -159,27 +187,24 @@ impl Kept {
     }
 
     /// How it stands under another definition.
-    fn standing_under(&self, definition: &Arc<Definition>, now: Timestamp) -> Standing {
-        if self.definition.same(definition) {
-            return self.standing(now);
+    fn standing_under(&self, definition: &Definition, now: Timestamp) -> Standing {
+        let mut standing = definition.engine.standing(&self.state_under(definition, now), now);
+        if self.rates(definition).is_some() {
+            standing.available_after_nanos = match self.drained_verdict(definition, now, 1) {
+                Verdict::Allow { .. } => Some(0),
+                Verdict::Deny(Retry::After(wait)) => Some(wait),
+                Verdict::Deny(_) => None,
+            };
+            let own = self.definition.engine.standing(&self.state, now);
+            standing.reset_after_nanos = own.reset_after_nanos;
         }
-        let standing = self.under(definition, now).standing(now);
-        if self.slower_than(definition).is_none() {
-            return standing;
-        }
-        let available_after_nanos = match self.verdict_under(definition, now, 1) {
-            Verdict::Allow { .. } => Some(0),
-            Verdict::Deny(Retry::After(wait)) => Some(wait),
-            Verdict::Deny(_) => None,
-        };
-        let reset_after_nanos = self.standing(now).reset_after_nanos;
-        Standing { reset_after_nanos, available_after_nanos, ..standing }
+        self.or_blocked(standing, now)
     }
 
     /// What a definition says of it, and those that are to agree with that.
     pub(crate) fn verdict_of_all(
         &self,
-        own: &Arc<Definition>,
+        own: &Definition,
         others: &[Arc<Definition>],
         now: Timestamp,
         cost: u64,
@@ -189,13 +214,13 @@ impl Kept {
     }
 
     /// How it stands under a definition, and at best under the others.
-    pub(crate) fn standing_of_all(
+    pub(crate) fn standing_of_all<'d>(
         &self,
-        own: &Arc<Definition>,
-        others: &[Arc<Definition>],
+        own: &Definition,
+        others: impl IntoIterator<Item = &'d Arc<Definition>>,
         now: Timestamp,
     ) -> Standing {
-        let others = others.iter().map(|other| self.standing_under(other, now));
+        let others = others.into_iter().map(|other| self.standing_under(other, now));
         others.fold(self.standing_under(own, now), |one, other| Standing {
             limit: one.limit.min(other.limit),
             remaining: one.remaining.min(other.remaining),
@@ -213,7 +238,10 @@ impl Kept {
     }
 
     pub(crate) fn standing(&self, now: Timestamp) -> Standing {
-        let standing = self.definition.engine.standing(&self.state, now);
+        self.or_blocked(self.definition.engine.standing(&self.state, now), now)
+    }
+
+    fn or_blocked(&self, standing: Standing, now: Timestamp) -> Standing {
         match self.blocked_for(now) {
             0 => standing,
             blocked => Standing {

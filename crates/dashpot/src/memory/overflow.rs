@@ -80,11 +80,11 @@ impl Contents {
         }
     }
 
-    /// What is counted here, once more.
-    fn copy(&self) -> Option<Kept> {
+    /// Does something with what is counted here.
+    fn with<R>(&self, act: impl FnOnce(&Kept) -> R) -> Option<R> {
         match self {
-            Self::Packed(definition, words) => Some(Kept::unpack(definition.clone(), words)),
-            Self::Whole(kept) => kept.as_deref().cloned(),
+            Self::Packed(definition, words) => Some(act(&Kept::unpack(definition.clone(), words))),
+            Self::Whole(kept) => kept.as_deref().map(act),
         }
     }
 
@@ -161,17 +161,18 @@ impl Overflow {
         let chunks = cells.chunks.iter().filter(|((owner, _), _)| *owner == table);
         for (&(_, number), chunk) in chunks {
             for (place, contents) in (0..CHUNK).zip(chunk.places.iter()) {
-                contents.copy().iter().for_each(|kept| found(number * CHUNK + place, kept));
+                contents.with(|kept| found(number * CHUNK + place, kept));
             }
         }
     }
 
-    /// What is counted in a cell, once more; none if it counts nothing.
+    /// What is counted in a cell, once more, for a key that leaves it; none if it counts nothing. In short: a log of
+    /// everybody's there would take as much again for each that leaves.
     pub(super) fn copy(&self, cell: Cell, now: Timestamp) -> Option<Kept> {
         if self.is_empty() {
             return None;
         }
-        self.lock().contents(cell).filter(|contents| contents.is_busy(now))?.copy()
+        self.lock().contents(cell).filter(|contents| contents.is_busy(now))?.with(Kept::coarse)
     }
 
     /// Counts what somebody else has used in a cell, too.

@@ -1,6 +1,7 @@
 //! What a call's checks come to: who is asked about, and for how much in all.
 
 use std::collections::HashMap;
+use std::mem;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -21,6 +22,8 @@ pub(super) struct Question<'p> {
     pub(super) place: Place<'p>,
     /// The definitions that are to agree, if there are several: under any window, or of several keys.
     pub(super) all: SmallVec<[Arc<Definition>; 1]>,
+    /// Those of keys that are only looked at, beside others that are asked for something: they are told how they stand.
+    looking: SmallVec<[Arc<Definition>; 1]>,
     pub(super) cost: u64,
     /// Whether its key is to be counted in an overflow cell, for want of room.
     pub(super) overflowing: bool,
@@ -30,7 +33,8 @@ pub(super) struct Question<'p> {
 
 impl<'p> Question<'p> {
     pub(super) fn new(place: Place<'p>, cost: u64) -> Self {
-        Self { place, all: SmallVec::new(), cost, overflowing: false, mates: Vec::new() }
+        let (all, looking) = (SmallVec::new(), SmallVec::new());
+        Self { place, all, looking, cost, overflowing: false, mates: Vec::new() }
     }
 
     /// For as much as both, by the stricter definition; and each is to agree, if one does not speak for the other.
@@ -48,6 +52,33 @@ impl<'p> Question<'p> {
         self.overflowing |= other.overflowing;
     }
 
+    /// One for both of two that are counted in the same cell.
+    fn and_mate(mut self, other: &Self) -> Self {
+        if self.mates.is_empty() {
+            self.mates.push((self.place.clone(), self.cost));
+        }
+        let mate = (other.place.clone(), other.cost);
+        match (self.cost, other.cost) {
+            (1.., 0) => self.is_seen_by(other),
+            (0, 1..) => {
+                let mut asked = other.clone();
+                asked.mates = mem::take(&mut self.mates);
+                asked.is_seen_by(&self);
+                self = asked;
+            }
+            _ => self.add(other, true),
+        }
+        self.mates.push(mate);
+        self
+    }
+
+    /// Who only looks has no say in what others get.
+    fn is_seen_by(&mut self, other: &Self) {
+        self.overflowing |= other.overflowing;
+        self.looking.extend(other.all.iter().chain(&other.looking).cloned());
+        self.looking.push(other.definition().clone());
+    }
+
     /// By which it is judged.
     pub(super) fn definition(&self) -> &Arc<Definition> {
         self.place.policy.definition()
@@ -55,16 +86,23 @@ impl<'p> Question<'p> {
 
     /// What comes of it, of those who wait for its keys, too.
     pub(super) fn verdict(&self, kept: &Kept, now: Timestamp, judge: &Judge<'_>) -> Verdict {
-        let verdict = match kept.verdict_of_all(self.definition(), &self.all, now, self.cost) {
-            // One by one they might.
-            Verdict::Deny(Retry::Never) if !self.mates.is_empty() => Verdict::Deny(Retry::Unknown),
-            verdict => verdict,
-        };
+        let verdict = kept.verdict_of_all(self.definition(), &self.all, now, self.cost);
         if self.mates.is_empty() {
             return judge(self.place.line(), self.cost, verdict);
         }
-        let lines = self.mates.iter().map(|(mate, _)| mate.line());
-        lines.fold(verdict, |verdict, line| judge(line, self.cost, verdict))
+        let is_never = |(mate, cost): &(Place<'_>, u64)| {
+            let alone = kept.verdict_under(mate.policy.definition(), now, *cost);
+            alone == Verdict::Deny(Retry::Never)
+        };
+        let verdict = match verdict {
+            // One by one they might.
+            Verdict::Deny(Retry::Never) if !self.mates.iter().any(is_never) => {
+                Verdict::Deny(Retry::Unknown)
+            }
+            verdict => verdict,
+        };
+        let asked = self.mates.iter().filter(|(_, cost)| *cost > 0);
+        asked.fold(verdict, |verdict, (mate, _)| judge(mate.line(), self.cost, verdict))
     }
 
     /// Takes it. Each key's part at that key's own price, if there are several.
@@ -79,7 +117,7 @@ impl<'p> Question<'p> {
 
     /// How its key stands.
     pub(super) fn standing(&self, kept: &Kept, now: Timestamp) -> Standing {
-        kept.standing_of_all(self.definition(), &self.all, now)
+        kept.standing_of_all(self.definition(), self.all.iter().chain(&self.looking), now)
     }
 
     /// Whether there is anything to remember: peeks take nothing, and without a limit nothing is
@@ -120,13 +158,7 @@ impl<'p> Plan<'p> {
             let next = questions.len();
             let place = cell.map_or(next, |cell| *firsts.entry(cell).or_insert(next));
             match questions.get_mut(place) {
-                Some(first) => {
-                    if first.mates.is_empty() {
-                        first.mates.push((first.place.clone(), first.cost));
-                    }
-                    first.add(question, true);
-                    first.mates.push((question.place.clone(), question.cost));
-                }
+                Some(first) => *first = first.clone().and_mate(question),
                 None => questions.push(question.clone()),
             }
             places.push(place);

@@ -6,7 +6,7 @@ use std::{ptr, slice};
 
 use super::MemoryStore;
 use super::directory::Spot;
-use super::group::{AnyGlance, Words};
+use super::group::{AnyGlance, Glance, Words, make_all};
 use super::home::Home;
 use super::page::{DEFINITION_BITS, Found, Look, Search};
 use super::sync::stand_back;
@@ -187,33 +187,17 @@ impl MemoryStore {
 
     #[inline(always)]
     fn decide_some<'p, const N: usize>(&self, checks: &[Check<'p, '_>; N]) -> Decision<'p> {
+        // Once, as a single one.
+        if let Some(decision) = self.decide_short(checks) {
+            return decision;
+        }
         'attempts: for attempt in 0..ATTEMPTS {
-            let [first, ..] = checks.as_slice() else {
+            let Some(views) = self.views(checks, |check, hash| self.view(check, hash)) else {
                 break;
             };
-            let mut hash = self.mark(first.key);
-            let Some(view) = self.view(first, hash) else {
+            if !are_apart(&views.each_ref().map(|view| view.glance.address())) {
                 break;
-            };
-            let mut views = [view; N];
-            for (view, [before, check]) in views.iter_mut().skip(1).zip(checks.array_windows()) {
-                // Several limits of one caller are usual; its key is hashed once.
-                if !ptr::eq(before.key.as_bytes(), check.key.as_bytes()) {
-                    hash = self.mark(check.key);
-                }
-                match self.view(check, hash) {
-                    Some(seen) => *view = seen,
-                    None => break 'attempts,
-                }
             }
-            // Two keys in one group, or one key twice, are for those who hold them.
-            let addresses = views.each_ref().map(|view| view.glance.address());
-            for (index, address) in addresses.iter().enumerate() {
-                if addresses.iter().skip(index + 1).any(|other| other == address) {
-                    break 'attempts;
-                }
-            }
-
             let now = self.now();
             let mut next = [Words::default(); N];
             let mut judged = [Judged::NONE; N];
@@ -227,7 +211,12 @@ impl MemoryStore {
                 allowed &= judged.is_allowed();
             }
             let is_done = if allowed {
-                View::replace_all(&views, &next)
+                let mut next = next.iter();
+                // As many as there are views.
+                let none = &Words::default();
+                make_all(
+                    &views.each_ref().map(|view| view.glance.change(next.next().unwrap_or(none))),
+                )
             } else {
                 views.iter().all(|view| view.glance.is_still())
             };
@@ -249,6 +238,72 @@ impl MemoryStore {
         self.decide_slowly(checks)
     }
 
+    /// Decides a few checks at once, if all are about short buckets whose keys have slots, and nobody is in the way.
+    #[inline(always)]
+    fn decide_short<'p, const N: usize>(
+        &self,
+        checks: &[Check<'p, '_>; N],
+    ) -> Option<Decision<'p>> {
+        let views = self.views(checks, |check, hash| self.short_view(check, hash))?;
+        if !are_apart(&views.each_ref().map(|view| view.glance.address())) {
+            return None;
+        }
+        let now = self.now();
+        let passed = views.map(|view| view.short.pass(view.tat(), now, view.cost));
+        let allowed = passed.iter().all(Result::is_ok);
+        let next = passed.map(|passed| [passed.unwrap_or_default()]);
+        let is_done = if allowed {
+            let mut next = next.iter();
+            let none = &[0];
+            make_all(&views.each_ref().map(|view| view.glance.change(next.next().unwrap_or(none))))
+        } else {
+            views.iter().all(|view| view.glance.is_still())
+        };
+        if !is_done {
+            return None;
+        }
+        let mut passed = passed.iter();
+        Some(Decision::few(
+            now,
+            checks,
+            &views.map(|view| match passed.next() {
+                // Nothing was taken if another did not pass.
+                Some(Ok(next)) => view.short.allowed(if allowed { *next } else { view.tat() }, now),
+                Some(Err(wait)) => view.short.denied(view.tat(), now, *wait),
+                None => Judged::NONE,
+            }),
+        ))
+    }
+
+    /// How each key is seen, if all can be.
+    #[inline(always)]
+    fn views<'p, V: Copy, const N: usize>(
+        &self,
+        checks: &[Check<'p, '_>; N],
+        see: impl Fn(&Check<'p, '_>, u64) -> Option<V>,
+    ) -> Option<[V; N]> {
+        let [first, ..] = checks.as_slice() else { return None };
+        let mut hash = self.mark(first.key);
+        let mut views = [see(first, hash)?; N];
+        for (view, [before, check]) in views.iter_mut().skip(1).zip(checks.array_windows()) {
+            // Several limits of one caller are usual; its key is hashed once.
+            if !ptr::eq(before.key.as_bytes(), check.key.as_bytes()) {
+                hash = self.mark(check.key);
+            }
+            *view = see(check, hash)?;
+        }
+        Some(views)
+    }
+
+    #[inline(always)]
+    fn short_view<'p>(&self, check: &Check<'p, '_>, hash: u64) -> Option<ShortView<'p>> {
+        let home = Home::of(check.policy, self.number)?;
+        let cost = check.cost.units();
+        let short = home.short.as_ref().filter(|short| short.takes(cost))?;
+        let glance = home.table.glance::<1>(hash | home.bits).found()?;
+        Some(ShortView { glance, short, cost })
+    }
+
     #[inline(always)]
     fn view<'p>(&self, check: &Check<'p, '_>, hash: u64) -> Option<View<'p>> {
         let home = Home::of(check.policy, self.number)?;
@@ -263,6 +318,29 @@ impl MemoryStore {
             _ => table.glance::<3>(mark).found()?.into(),
         };
         Some(View { glance, short })
+    }
+}
+
+/// Whether no two are the same. Two keys in one group, or one key twice, are for those who hold them.
+#[inline(always)]
+fn are_apart<const N: usize>(addresses: &[usize; N]) -> bool {
+    let mut each = addresses.iter().enumerate();
+    each.all(|(index, one)| addresses.iter().skip(index + 1).all(|other| other != one))
+}
+
+/// A key's slot as it was seen, of a short bucket that takes the cost.
+#[derive(Clone, Copy)]
+struct ShortView<'p> {
+    glance: Glance<'p, 1>,
+    short: &'p Short,
+    cost: u64,
+}
+
+impl ShortView<'_> {
+    #[inline(always)]
+    fn tat(&self) -> u64 {
+        let [tat] = self.glance.state;
+        tat
     }
 }
 
@@ -306,22 +384,5 @@ impl View<'_> {
         // A peek. Nothing is written, so nothing can fail to fit.
         let peek = policy.definition().engine.judge(words, now, 0);
         peek.unwrap_or(Judged::NONE).standing
-    }
-
-    /// Writes all of them, if none has changed. Nobody is waited for, so they need not be locked in the order of
-    /// their addresses: two calls that are in each other's way every time hold their keys in the end, in order.
-    #[inline(always)]
-    fn replace_all<const N: usize>(views: &[Self; N], next: &[Words; N]) -> bool {
-        let locked = views.iter().take_while(|view| view.glance.try_lock()).count();
-        if locked < N {
-            for view in views.iter().take(locked) {
-                view.glance.let_go();
-            }
-            return false;
-        }
-        for (view, next) in views.iter().zip(next) {
-            view.glance.write(next);
-        }
-        true
     }
 }

@@ -143,6 +143,101 @@ fn a_wait_in_a_slow_cell_is_enough() {
     }
 }
 
+/// The other way round, too: what a slow one asks for drains as fast as the cell does, in which nobody slow is counted. It was told
+/// three hours, and who waits with a deadline gave up at once.
+#[test]
+fn a_wait_in_a_fast_cell_is_the_least() {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::LeakyBucket] {
+        let Scene { clock, limiter, one, other } = scene(algorithm);
+        let fast = a_minute(limiter.store(), algorithm, 1000);
+        assert!(fast.check_n(&one, 1000).is_allowed(), "{algorithm}");
+        let denied = limiter.check(&other);
+        assert_eq!(denied.statuses()[0].reset_after(), SECOND * 60, "{algorithm}");
+        // All but four of a thousand, at sixty milliseconds each.
+        let wait = denied.retry_after().unwrap();
+        assert!(wait >= SECOND * 60 * 996 / 1000 && wait <= SECOND * 60 * 996 / 1000 + NANO);
+        clock.advance(wait - NANO * 2);
+        assert!(!limiter.check(&other).is_allowed(), "{algorithm}");
+        clock.advance(NANO * 2);
+        assert!(limiter.check(&other).is_allowed(), "{algorithm}");
+    }
+}
+
+/// A cell that has nothing to drain is nobody's: what is charged to it first drains at that one's rate, also if it is debt. It drained
+/// at the rate of whoever was there before, and never if that was nothing a minute.
+#[test]
+fn debt_in_an_empty_cell_drains_at_its_own_rate() {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::LeakyBucket] {
+        for tier in [5, 0] {
+            let Scene { clock, limiter, one, other } = scene(algorithm);
+            let fast = a_minute(limiter.store(), algorithm, 1000);
+            let slow = a_minute(limiter.store(), algorithm, tier);
+            let reserved = fast.reserve(&other, 1).unwrap();
+            clock.advance(SECOND);
+            assert_eq!(slow.check(&one).is_allowed(), tier > 0, "{algorithm}");
+            clock.advance(SECOND * 12);
+            fast.settle(reserved, 501);
+            let peek = fast.peek(&other);
+            assert_eq!(peek.statuses()[0].reset_after(), SECOND * 30, "{algorithm} {tier}");
+            assert_eq!(peek.statuses()[0].remaining(), 500, "{algorithm} {tier}");
+        }
+    }
+}
+
+/// Who only looks denies nobody what is asked for beside it, and what one alone can never have is never.
+#[test]
+fn looking_at_a_mate_has_no_say() {
+    let Scene { limiter, one, other, .. } = scene(Algorithm::TokenBucket);
+    let fast = a_minute(limiter.store(), Algorithm::TokenBucket, 1000);
+    let ask = |cost: u64, looked: u64| {
+        let asked = Check::new(fast.policy(), &one).cost(cost);
+        let looked = Check::new(limiter.policy(), &other).cost(looked);
+        [[asked, looked], [looked, asked]].map(|both| limiter.store().decide_now(&both))
+    };
+    assert!(fast.check(&one).is_allowed(), "and is counted in the cell");
+    for decision in ask(50, 0) {
+        assert!(decision.is_allowed());
+        assert!(decision.statuses().iter().any(|status| status.limit() == 5));
+    }
+    assert_eq!(fast.peek(&one).statuses()[0].remaining(), 899);
+    for decision in ask(1, 6) {
+        assert!(!decision.is_allowed() && decision.is_never());
+    }
+    for decision in ask(1, 5) {
+        assert!(!decision.is_allowed() && !decision.is_never());
+    }
+}
+
+/// Who leaves a cell for a place of its own takes along what everybody there has used, in short: it is as strict, and takes
+/// no more room than a key of its own does. Each took along all entries of all.
+#[test]
+fn a_log_is_left_with_in_short() {
+    let (store, clock) = store(20);
+    let squatters = fill(&store);
+    let limiter = a_minute(&store, Algorithm::SlidingLog, 9000);
+    let [one, other] = pair_in_one_cell(&store, &clock, limiter.policy()).unwrap();
+    for _ in 0..5000 {
+        assert!(limiter.check(&one).is_allowed());
+        clock.advance(NANO * 1000);
+    }
+    for key in 0..20_u64 {
+        squatters.reset(&key.to_be_bytes());
+    }
+    // Whoever finds no room where it belongs sweeps everywhere.
+    assert!(a_minute(&store, Algorithm::FixedWindow, 2).check("passer-by").is_allowed());
+    let keys = store.len();
+    let counted = allocation_counter::measure(|| {
+        let answer = limiter.check(&other);
+        assert_eq!(answer.statuses()[0].remaining(), 3999, "what others used counts");
+        assert_eq!(answer.statuses()[0].reset_after(), SECOND * 60);
+    });
+    assert!(counted.bytes_max < 10_000, "{counted:?}");
+    assert_eq!(store.len(), keys + 1, "it has a place of its own");
+    assert_eq!(limiter.check(&one).statuses()[0].remaining(), 3999, "and it is the only one there");
+    clock.advance(SECOND * 60 - NANO * 501);
+    assert!(limiter.check_n(&other, 8999).is_allowed(), "and all of it ends when it would have");
+}
+
 /// One unit costs some tiers more than others. Where two are asked about at once, each pays its own price.
 #[test]
 fn each_of_two_pays_its_own_price() {
