@@ -16,7 +16,7 @@ use tower_governor::key_extractor::PeerIpKeyExtractor;
 use crate::Scale;
 use crate::layer;
 use crate::results::{self, Wanted};
-use crate::servers::{Running, figure, medians, millis, wait_for, wrk};
+use crate::servers::{Answers, Running, figure, is_answered, medians, millis, wait_for, wrk};
 use crate::table::{Table, count, number, ratio};
 
 /// The first argument of the process that serves one.
@@ -144,5 +144,8 @@ fn measure(subject: &str, limit: &str, seconds: u32) -> Option<[f64; 3]> {
     let url = format!("http://127.0.0.1:{port}{PATH}");
     wrk(&script, &url, 1);
     let told = wrk(&script, &url, seconds);
+    let is_denied = limit == "deny" && subject != "no limit";
+    let answers = if is_denied { Answers::Denied } else { Answers::Allowed };
+    is_answered(&told, answers).then_some(())?;
     Some([figure(&told, "Requests/sec:"), millis(&told, "50%"), millis(&told, "99%")])
 }

@@ -38,7 +38,7 @@ struct Subject {
     scene: fn(&Path) -> Option<Scene>,
 }
 
-const SUBJECTS: [Subject; 13] = [
+const SUBJECTS: [Subject; 14] = [
     Subject { name: "dashpot serve", how: "token bucket", scene: |_| serve("token-bucket") },
     Subject { name: "dashpot serve", how: "sliding window", scene: |_| serve("sliding-window") },
     Subject {
@@ -85,6 +85,11 @@ const SUBJECTS: [Subject; 13] = [
                 _running: vec![running],
             })
         },
+    },
+    Subject {
+        name: "governor",
+        how: "GCRA",
+        scene: |_| Some(Scene { ask: ask::governor(50), _running: Vec::new() }),
     },
     Subject {
         name: "limitador",
@@ -159,6 +164,10 @@ pub(crate) fn report(scale: Scale) {
         let lead = [subject.name.to_owned(), subject.how.to_owned(), count(subject.rate())];
         table.row(lead.into_iter().chain(cells));
         let name = format!("{}, {}", subject.name, subject.how);
+        results::samples(
+            format!("burst, {name}: admitted, beyond"),
+            vec![admissions.len() as f64, excess],
+        );
         bars.push((name, excess));
         if subject.name.starts_with("dashpot") {
             let work = format!("over-admission, {} by {}", subject.name, subject.how);

@@ -7,7 +7,7 @@ use crate::Scale;
 use crate::child::rounds;
 use crate::peer::{Job, PEERS, Peer, Rate, Setup, with};
 use crate::results::{self, Wanted};
-use crate::table::{Table, count};
+use crate::table::{Table, count, most};
 use crate::workload::key;
 
 const RATES: [(&str, Rate); 2] =
@@ -17,27 +17,27 @@ const TIME: Duration = Duration::from_millis(500);
 const THREADS: usize = 2;
 
 pub(crate) fn report(_: Scale) {
-    let mut table = Table::new(["limit", "peer", "admitted", "bound", "excess"]);
+    let mut table = Table::new(["limit", "peer", "asked", "admitted", "bound", "excess"]);
     for (name, _) in RATES {
         let peers = rounds(1, "excess", &PEERS, &[name.to_owned()]);
         for (peer, figures) in PEERS.iter().zip(peers) {
-            let (admitted, bound) = (figures.get(0), figures.get(1));
-            let excess = (admitted - bound).max(0.0);
+            let (admitted, bound, asked) = (figures.get(0), figures.get(1), figures.get(2));
+            let excess = most([admitted - bound, 0.0]);
             if *peer == "dashpot" {
                 let work = format!("over-admission, two threads on one key, {name}");
                 results::goal("also", work, Wanted::AtMost(0.0), excess, "checks");
             }
-            let figures = [admitted, bound, excess].map(count);
+            let figures = [asked, admitted, bound, excess].map(count);
             table.row([name.to_owned(), (*peer).to_owned()].into_iter().chain(figures));
         }
     }
     table.print(
         "Over-admission",
-        "Two threads on one fresh key for half a second. The bound is burst + rate × time.",
+        "Two threads on one fresh key for half a second. The bound is burst + rate × time. `asked` is how often they came to ask.",
     );
 }
 
-/// `PEER LIMIT`: admitted, and the bound.
+/// `PEER LIMIT`: admitted, the bound, and asked.
 pub(crate) fn child(args: &[&str]) -> Vec<f64> {
     let &[peer, limit] = args else { panic!("wrong arguments: {args:?}") };
     let (_, rate) = RATES.into_iter().find(|(name, _)| *name == limit).expect("a limit");
@@ -52,19 +52,21 @@ impl Job for Excess {
         let key = key(0);
         let start = Instant::now();
         let hammer = || {
-            let mut admitted = 0_u64;
+            let (mut admitted, mut asked) = (0_u64, 0_u64);
             while start.elapsed() < TIME {
                 for _ in 0..100 {
                     admitted += u64::from(peer.check(&key));
                 }
+                asked += 100;
             }
-            admitted
+            (admitted, asked)
         };
-        let admitted: u64 = thread::scope(|scope| {
+        let (admitted, asked) = thread::scope(|scope| {
             let running: Vec<_> = (0..THREADS).map(|_| scope.spawn(hammer)).collect();
-            running.into_iter().map(|thread| thread.join().expect("no panic")).sum()
+            let each = running.into_iter().map(|thread| thread.join().expect("no panic"));
+            each.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
         });
         let units = start.elapsed().as_nanos() / self.0.unit().as_nanos();
-        vec![admitted as f64, f64::from(self.0.burst) + units as f64]
+        vec![admitted as f64, f64::from(self.0.burst) + units as f64, asked as f64]
     }
 }

@@ -47,8 +47,14 @@ pub(crate) fn report(scale: Scale) {
                 figures.get(last + 2),
                 "of 1000 keys",
             );
+            // Since there was no room any more. What a million of them takes is less than a unit of this rate, so there are
+            // millions of whom nobody can pass.
+            let beyond = || (1..steps).map(|step| step * 7);
+            let admitted: f64 = beyond().map(|step| figures.get(step + 1)).sum();
+            let seconds: f64 = beyond().map(|step| figures.get(step + 3) * STEP as f64 / 1e9).sum();
             let some = Wanted::AtLeast(1.0);
-            results::goal("P4", "newcomers admitted", some, figures.get(last + 1), "of a million");
+            let work = "newcomers admitted since there was no room";
+            results::goal("P4", work, some, admitted / seconds, "a second");
         }
         for step in 0..steps {
             let figure = |index| figures.get(step * 7 + index);

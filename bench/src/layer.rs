@@ -162,6 +162,7 @@ pub(crate) fn report_rules(_: Scale) {
                 "ns",
             );
         }
+        results::samples(format!("rules, {rules}: miss, one, one of 2500, ns"), figures.to_vec());
         let figures = figures.map(number);
         table.row([count(f64::from(rules))].into_iter().chain(figures));
     }

@@ -13,7 +13,7 @@ use dashpot_testkit::process::{TemporaryDirectory, free_port};
 
 use crate::Scale;
 use crate::results::{self, Wanted};
-use crate::servers::{Running, figure, medians, millis, wrk};
+use crate::servers::{Answers, Running, figure, is_answered, medians, millis, wrk};
 use crate::table::{Table, count, number};
 use peers::Gateway;
 
@@ -150,6 +150,12 @@ request = function() return wrk.format('GET', '/', {{ ['x-key'] = 'user-' .. key
     let (before, began) = (usage(&gateway), Instant::now());
     let told = wrk(&script, &url, seconds);
     let (after, took) = (usage(&gateway), began.elapsed().as_secs_f64());
+    let answers = match work.limit {
+        Limit::Generous | Limit::None => Answers::Allowed,
+        Limit::Strict => Answers::Denied,
+        _ => Answers::Either,
+    };
+    is_answered(&told, answers).then_some(())?;
     let rate = figure(&told, "Requests/sec:");
     let cpu = (after.0 - before.0) / (rate * took) * 1e6;
     Some([rate, millis(&told, "50%"), millis(&told, "99%"), cpu, after.1])

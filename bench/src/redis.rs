@@ -121,6 +121,8 @@ const SUBJECTS: [Subject; 9] = [
 /// What redis-benchmark gets from a script, in calls a second.
 fn benchmark(server: &RedisServer, script: &str, arguments: &[String]) -> f64 {
     let hash = server.command(&["SCRIPT", "LOAD", script]).text();
+    let errors = || server.info("total_error_replies");
+    let errors_before = errors();
     let output = Command::new("redis-benchmark")
         .args(["-p", &server.port().to_string(), "-n", "200000", "-c", "50", "-P", "16", "--csv"])
         .args([
@@ -134,6 +136,8 @@ fn benchmark(server: &RedisServer, script: &str, arguments: &[String]) -> f64 {
         .args(arguments)
         .output()
         .expect("redis-benchmark is installed: scripts/redis installs it");
+    // It does not look at what it is told.
+    assert_eq!(errors(), errors_before, "scripts are answered");
     let text = String::from_utf8_lossy(&output.stdout);
     let last = text.lines().last().and_then(|line| line.split("\",\"").nth(1));
     last.and_then(|rate| rate.trim_matches('"').parse().ok()).unwrap_or(f64::NAN)
@@ -232,6 +236,7 @@ fn bytes() {
             }
         });
         let each = (used(&server) - before) / KEYS as f64;
+        results::samples(format!("a key on Redis, {}, bytes", algorithm.name()), vec![each]);
         table.row([algorithm.name().to_owned(), number(each)]);
     }
     table.print(

@@ -122,6 +122,37 @@ pub(crate) fn medians<S, const FIGURES: usize>(
     figures.into_iter().map(|figures| figures.map(median)).collect()
 }
 
+/// What is to be answered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answers {
+    /// Nobody is refused: all statuses are 200.
+    Allowed,
+    /// All are refused: no status is.
+    Denied,
+    /// Some are, or the status does not say.
+    Either,
+}
+
+/// Whether `wrk` was answered so; a peer that answers something else has no figure.
+pub(crate) fn is_answered(told: &str, answers: Answers) -> bool {
+    let number = |name: &str| {
+        let line = told.lines().find(|line| line.contains(name));
+        line.and_then(|line| line.split_whitespace().find_map(|word| word.parse::<f64>().ok()))
+    };
+    let refused = number("Non-2xx or 3xx responses").unwrap_or(0.0);
+    let is_right = match (answers, number("requests in")) {
+        (_, None) => false,
+        (Answers::Allowed, Some(_)) => refused == 0.0,
+        // Those that were under way when it counted are on one side or the other.
+        (Answers::Denied, Some(all)) => refused >= 0.99 * all,
+        (Answers::Either, Some(_)) => true,
+    };
+    if !is_right || told.contains("Socket errors") {
+        eprintln!("not as wanted:\n{told}");
+    }
+    is_right
+}
+
 /// Asks by `wrk` for some seconds: one thread, 50 connections. What it tells.
 pub(crate) fn wrk(script: &Path, url: &str, seconds: u32) -> String {
     let output = Command::new("wrk")

@@ -14,7 +14,9 @@ use dashpot_testkit::process::{TemporaryDirectory, free_port};
 
 use crate::Scale;
 use crate::results::{self, Wanted};
-use crate::servers::{Running, at, dashpot, figure, medians, millis, program, throttlecrab, wrk};
+use crate::servers::{
+    Answers, Running, at, dashpot, figure, is_answered, medians, millis, program, throttlecrab, wrk,
+};
 use crate::table::{Table, count, median, number};
 
 /// Questions that differ in their keys, so that no key is hot.
@@ -88,7 +90,7 @@ pub(crate) fn report(scale: Scale) {
             rounds,
             &SUBJECTS,
             |one| one.name.to_owned(),
-            |subject| measure(subject, body(subject), seconds),
+            |subject| measure(subject, outcome, body(subject), seconds),
         );
         let (own, peer) = (medians[0], medians[SUBJECTS.len() - 1]);
         let faster = Wanted::AtLeast(1.5);
@@ -119,7 +121,7 @@ pub(crate) fn report(scale: Scale) {
 }
 
 /// Asks for some seconds: requests a second, and how long half and 99 of 100 take, in milliseconds.
-fn measure(subject: &Subject, body: &str, seconds: u32) -> Option<[f64; 3]> {
+fn measure(subject: &Subject, outcome: &str, body: &str, seconds: u32) -> Option<[f64; 3]> {
     let port = free_port();
     let _running = (subject.run)(port)?;
     let directory = TemporaryDirectory::new();
@@ -141,6 +143,13 @@ end
     // The first second fills tables, and is not counted.
     ask(1);
     let told = ask(seconds);
+    let answers = match outcome {
+        "allowed" => Answers::Allowed,
+        // throttlecrab's status is 200 whatever it says.
+        _ if subject.name == "throttlecrab" => Answers::Either,
+        _ => Answers::Denied,
+    };
+    is_answered(&told, answers).then_some(())?;
     Some([figure(&told, "Requests/sec:"), millis(&told, "50%"), millis(&told, "99%")])
 }
 

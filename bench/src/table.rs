@@ -93,6 +93,17 @@ fn ascii(digits: &[u8]) -> &str {
     str::from_utf8(digits).expect("digits are text")
 }
 
+/// The most of all; not a number if one of them is none, or there are none.
+pub(crate) fn most(figures: impl IntoIterator<Item = f64>) -> f64 {
+    let larger = |one: f64, other: f64| if other > one || other.is_nan() { other } else { one };
+    figures.into_iter().reduce(larger).unwrap_or(f64::NAN)
+}
+
+/// The least of all; not a number if one of them is none, or there are none.
+pub(crate) fn least(figures: impl IntoIterator<Item = f64>) -> f64 {
+    -most(figures.into_iter().map(|figure| -figure))
+}
+
 pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let middle = figures.len() / 2;

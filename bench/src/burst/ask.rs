@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
+use ::governor::DefaultKeyedRateLimiter;
 use ::limitador::RateLimiter;
 use ::limitador::limit::{Context, Expression, Limit};
 use dashpot_testkit::RedisServer;
@@ -84,6 +86,20 @@ fn answer(stream: &mut TcpStream) -> (String, bool) {
                 count > 0 && field("connection:").as_deref() != Some("close"),
             );
         }
+    }
+}
+
+/// governor's keyed limiter.
+pub(crate) fn governor(each_second: u32) -> Box<dyn Ask> {
+    let most = NonZeroU32::new(each_second).expect("more than none");
+    Box::new(Governor(::governor::RateLimiter::keyed(::governor::Quota::per_second(most))))
+}
+
+struct Governor(DefaultKeyedRateLimiter<String>);
+
+impl Ask for Governor {
+    fn is_admitted(&mut self) -> bool {
+        self.0.check_key(&"k".to_owned()).is_ok()
     }
 }
 

@@ -13,7 +13,7 @@ use dashpot_testkit::RedisServer;
 use crate::Scale;
 use crate::child::MARK;
 use crate::results::{self, Wanted};
-use crate::table::{Table, count, median, number};
+use crate::table::{self, Table, count, median, number};
 
 pub(crate) use child::child;
 
@@ -99,7 +99,12 @@ pub(crate) fn report(scale: Scale) {
         let cost = |runs: &[Run]| of(runs, |run| run.on_cpu / run.checks);
         for (mode, runs) in MODES.iter().zip(&all) {
             let each = runs.iter().map(|run| run.on_cpu / run.checks).collect();
-            results::samples(format!("leases, {}, {mode}, ns", scene.name), each);
+            let of_each = |what: &str, figures| {
+                results::samples(format!("leases, {}, {mode}, {what}", scene.name), figures);
+            };
+            of_each("ns", each);
+            of_each("calls ÷ checks", runs.iter().map(|run| run.calls / run.checks).collect());
+            of_each("granted ÷ allowed", runs.iter().map(|run| run.granted).collect());
             let speed = of(runs, |run| run.checks / run.seconds);
             let most = runs.iter().map(|run| run.granted).fold(0.0, f64::max);
             // Each has the whole limit in memory, and one that is never reached is not shared.
@@ -156,7 +161,9 @@ fn report_accuracy(rounds: usize, seconds: u64) {
         let most = |mode: &&str| {
             eprintln!("leases: {algorithm}, {mode}");
             let granted = (0..rounds.min(2)).map(|_| run(mode, &scene, seconds).granted);
-            let most = granted.fold(0.0, f64::max);
+            let granted: Vec<f64> = granted.collect();
+            let most = table::most(granted.iter().copied());
+            results::samples(format!("leases, {algorithm}, {mode}, granted ÷ allowed"), granted);
             if *mode != "approximate" {
                 let work = format!("{mode}, {algorithm}, 20 000/s");
                 results::goal("P11", work, Wanted::AtMost(1.0), most, "granted ÷ allowed");
