@@ -1,5 +1,6 @@
 //! What goes wrong: three at a time, each by a thread of its own, as the seed has it.
 
+mod disk;
 mod instances;
 mod networks;
 mod redis;

@@ -12,6 +12,8 @@ use crate::backend::Seen;
 use crate::instance::Instance;
 use crate::rules::{ALONE, FLEET};
 
+const STATE: &str = "state";
+
 /// Who is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Door {
@@ -34,6 +36,12 @@ impl Door {
             Self::Gateway => "gateway",
             Self::Alone => "in memory",
         }
+    }
+
+    /// Whether it is neither killed nor told to end, but for the first fifth of a soak: or memory that grows would not be
+    /// seen.
+    pub(crate) fn lives_on(self) -> bool {
+        matches!(self, Self::Second | Self::Gateway)
     }
 }
 
@@ -59,7 +67,7 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// With its rules, or with that in the place of this.
+    /// With its rules and arguments, or with that in the place of this.
     pub(crate) fn start(
         program: &Path,
         instead: Option<(String, String)>,
@@ -77,12 +85,25 @@ impl Fleet {
             };
             fs::write(home.path().join(file), rules).expect("a rule file");
         }
-        let members = Door::ALL.map(|door| Member::start(door, program, home.path()));
+        let members = Door::ALL.map(|door| {
+            // Somebody else may be faster to take a port.
+            let start = |_| Member::start(door, program, home.path(), instead.as_ref());
+            let is_taken = |started: &Result<Member, String>| {
+                started.as_ref().is_err_and(|ended| ended.contains("Address already in use"))
+            };
+            let started = (0..5).map(start).find(|started| !is_taken(started));
+            started.expect("ports that stay free").unwrap_or_else(|ended| panic!("{ended}"))
+        });
         Self { cluster, upstream, seen, members, home }
     }
 
     pub(crate) fn member(&self, door: Door) -> &Member {
         &self.members[door as usize]
+    }
+
+    /// Where the one in memory saves its counts.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.home.path().join(STATE)
     }
 
     /// The rule file of all that share Redis, or of the one in memory.
@@ -92,7 +113,12 @@ impl Fleet {
 }
 
 impl Member {
-    fn start(door: Door, program: &Path, home: &Path) -> Self {
+    fn start(
+        door: Door,
+        program: &Path,
+        home: &Path,
+        instead: Option<&(String, String)>,
+    ) -> Result<Self, String> {
         let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let [listen, other, grpc] = [(); 3].map(|()| local(free_port()));
         let place = |name: &str| home.join(name).display().to_string();
@@ -117,13 +143,15 @@ impl Member {
         arguments.extend(times.map(str::to_owned));
         if door == Door::Alone {
             // What it logs must not be what finds the disk full.
-            let state =
-                ["--state-file", &place("state"), "--state-every", "1s", "--log-level", "error"];
+            let state = ["--state-file", &place(STATE), "--state-every=1s", "--log-level", "error"];
             arguments.extend(state.map(str::to_owned));
         }
-        let instance = Instance::start(program, arguments, health, log);
+        if let Some((this, that)) = instead {
+            arguments = arguments.iter().map(|argument| argument.replace(this, that)).collect();
+        }
+        let instance = Instance::start(program, arguments, health, log)?;
         let network = Proxy::to(&listen.to_string());
-        Self { instance, network, resp: other.to_string(), direct: health }
+        Ok(Self { instance, network, resp: other.to_string(), direct: health })
     }
 }
 

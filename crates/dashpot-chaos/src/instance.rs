@@ -24,23 +24,23 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// Starts one and waits until it lives.
+    /// Starts one and waits until it lives; or tells why it ended.
     pub(crate) fn start(
         program: &Path,
         arguments: Vec<String>,
         health: SocketAddr,
         log: PathBuf,
-    ) -> Self {
+    ) -> Result<Self, String> {
         let process = Mutex::new(spawn(program, &arguments, &log));
         let instance = Self { program: program.to_owned(), arguments, health, log, process };
-        instance.await_life();
-        instance
+        instance.await_life()?;
+        Ok(instance)
     }
 
     /// Starts it again, which has ended; waits until it lives.
     pub(crate) fn start_again(&self) {
         *self.process() = spawn(&self.program, &self.arguments, &self.log);
-        self.await_life();
+        self.await_life().unwrap_or_else(|ended| panic!("{ended}"));
     }
 
     pub(crate) fn kill(&self) {
@@ -101,23 +101,38 @@ impl Instance {
         fs::read_to_string(&self.log).is_ok_and(|log| log.contains("panicked at"))
     }
 
+    /// How many lines of its log say this.
+    pub(crate) fn how_often_said(&self, what: &str) -> usize {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        log.lines().filter(|line| line.contains(what)).count()
+    }
+
     /// A figure of its `/metrics`, unless it does not answer.
     pub(crate) fn metric(&self, name: &str) -> Option<f64> {
+        self.metrics([name]).map(|[figure]| figure)
+    }
+
+    /// Several of the same moment.
+    pub(crate) fn metrics<const N: usize>(&self, names: [&str; N]) -> Option<[f64; N]> {
         let metrics = get(self.health, "/metrics")?;
-        metrics.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+        let mut figures = [0.0; N];
+        for (figure, name) in figures.iter_mut().zip(names) {
+            *figure =
+                metrics.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())?;
+        }
+        Some(figures)
     }
 
     pub(crate) fn lives(&self) -> bool {
         get(self.health, "/healthz").is_some()
     }
 
-    fn await_life(&self) {
+    fn await_life(&self) -> Result<(), String> {
         until("it to live", PATIENCE, || {
-            if let Some(status) = self.process().try_wait().expect("it is ours") {
-                panic!("it ended with {status}:\n{}", self.log());
-            }
-            self.lives().then_some(())
-        });
+            let ended = self.process().try_wait().expect("it is ours");
+            let ended = ended.map(|status| Err(format!("it ended with {status}:\n{}", self.log())));
+            ended.or_else(|| self.lives().then_some(Ok(())))
+        })
     }
 
     fn id(&self) -> u32 {

@@ -12,6 +12,7 @@ mod instance;
 mod judge;
 mod memory;
 mod pace;
+mod recovery;
 mod report;
 mod rules;
 mod soak;

@@ -9,6 +9,7 @@ use tokio::runtime::Handle;
 
 use crate::fleet::{Door, Fleet};
 use crate::pace::Pace;
+use crate::recovery;
 use crate::rules::{INSTANCES, Limit};
 use crate::tally::{Allowance, Bound, Tally};
 use crate::troubles::{Trouble, Troubles};
@@ -85,6 +86,16 @@ impl Soak {
     /// Whether no more faults are to begin.
     pub(crate) fn is_late(&self) -> bool {
         self.begun.elapsed() >= self.length
+    }
+
+    /// How long faults begin, in seconds.
+    pub(crate) fn length(&self) -> f64 {
+        self.length.as_secs_f64()
+    }
+
+    /// How much of its time has passed: 1 is all.
+    pub(crate) fn part(&self) -> f64 {
+        self.now() / self.length()
     }
 
     /// Whether nobody is to call any more.
@@ -202,21 +213,25 @@ impl Soak {
     /// A fault that is over, and how long it took until all was well again.
     pub(crate) fn recovered(&self, fault: &'static str, seconds: f64, at_most: f64) {
         let now = self.now();
-        println!("{now:8.3} s  {fault}: well again after {seconds:.3} s");
+        self.recovered_by(fault, now - seconds, now, at_most);
+    }
+
+    /// The same, if it was well a moment ago.
+    pub(crate) fn recovered_by(&self, fault: &'static str, from: f64, to: f64, at_most: f64) {
+        let seconds = (to - from).max(0.0);
+        println!("{:8.3} s  {fault}: well again after {seconds:.3} s", self.now());
         lock(&self.faults).entry(fault).or_default().push(seconds);
-        let at_most = at_most + self.pace.late(now - seconds, now);
-        if seconds > at_most {
-            self.wrong(&format!(
-                "{fault}: well again after {seconds:.3} s, {at_most:.3} s at most"
-            ));
+        let machine = self.pace.late(from, to);
+        if let Err(late) = recovery::judge(fault, seconds, at_most, machine) {
+            self.wrong(&late);
         }
     }
 
-    /// Whether a door is not itself in trouble.
+    /// Whether a door is not itself in trouble, nor was a moment ago.
     pub(crate) fn is_open(&self, door: Door) -> bool {
         let now = self.now();
-        !self.troubles.touched(Trouble::Gone(door), now, now)
-            && !self.troubles.touched(Trouble::Slow(door), now, now)
+        let its = [Trouble::Gone(door), Trouble::Slow(door), Trouble::Finding(door)];
+        !its.into_iter().any(|trouble| self.troubles.touched(trouble, now, now))
     }
 }
 

@@ -5,28 +5,25 @@ use std::time::Duration;
 
 use dashpot_testkit::process::until;
 
-use super::{asks_redis, await_well, prober, tell};
+use super::{asks_redis, await_well, disk, prober, tell};
 use crate::fleet::Door;
 use crate::instance::Instance;
+use crate::recovery::{BACK, RULES, START};
 use crate::soak::{Besides, Soak};
 use crate::troubles::Trouble;
 
-/// An instance that is started again answers by then, on a busy machine and as it is built for tests.
-const START: f64 = 5.0;
-/// And one that goes on answers by then.
-const BACK: f64 = 2.0;
+/// From this part of a soak on nobody ends who is to live on: one of those does before.
+const LIVES: f64 = 0.2;
 /// Longer than this nobody is asked for a figure.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Counts are saved every second; what was counted since, and while that is done, a kill loses.
-const UNSAVED: f64 = 2.5;
-/// The longest that a file of state gets on a full disk: longer than its log, shorter than what it has to remember.
-const ROOM: u64 = 128 * 1024;
+pub(super) const UNSAVED: f64 = 2.5;
 
 pub(super) fn break_something(soak: &Soak, random: &mut fastrand::Rng) {
     let door = Door::ALL[random.usize(..Door::ALL.len())];
     let fault = random.u8(..10);
-    // One of them lives all along, or memory that grows would not be seen.
-    match if door == Door::Second && fault < 5 { 5 } else { fault } {
+    let lives = door.lives_on() && (door == Door::Second || soak.part() > LIVES);
+    match if lives && fault < 5 { 5 } else { fault } {
         0..=2 => {
             tell(soak, &format!("{} is killed", door.name()));
             kill(soak, random, door, soak.now() - UNSAVED);
@@ -36,25 +33,28 @@ pub(super) fn break_something(soak: &Soak, random: &mut fastrand::Rng) {
             terminate(soak, random, door, None);
         }
         5 | 6 => stop(soak, random, door),
-        7 => fill_disk(soak, random),
+        7 => disk::fill(soak, random),
         _ => break_rules(soak, random, door),
     }
 }
 
 /// What is begun when an instance is in trouble, to be ended when it is well again.
 struct Begun {
-    troubles: Vec<usize>,
+    /// Until it answers.
+    itself: usize,
+    /// And until it has found Redis, if it looks for it.
+    finding: Option<usize>,
     local: Besides,
 }
 
 fn begin(soak: &Soak, door: Door, trouble: Trouble) -> Begun {
     let now = soak.now();
-    let mut troubles = vec![soak.troubles.begin(trouble, now)];
-    if door != Door::Alone {
-        // Until it has found Redis.
-        troubles.push(soak.troubles.begin(Trouble::Finding(door), now));
+    let finding = || soak.troubles.begin(Trouble::Finding(door), now);
+    Begun {
+        itself: soak.troubles.begin(trouble, now),
+        finding: (door != Door::Alone).then(finding),
+        local: soak.decided_locally(),
     }
-    Begun { troubles, local: soak.decided_locally() }
 }
 
 /// Waits until it answers, which it was to do from then on, and until Redis answers it if it answers anybody.
@@ -62,23 +62,27 @@ fn end(soak: &Soak, door: Door, begun: &Begun, (fault, at_most): (&'static str, 
     let client = prober(soak);
     await_well(soak, fault, || soak.fleet.member(door).instance.lives());
     soak.recovered(fault, soak.now() - since, at_most);
-    if door != Door::Alone {
-        let looking = soak.now();
-        let took = await_well(soak, fault, || asks_redis(soak, &client, door));
+    let looking = soak.now();
+    // Those whose connections were closed meanwhile have heard of it by then; from now on it is held to its deadline,
+    // though it may have no store yet.
+    soak.sleep(0.1);
+    soak.troubles.end(begun.itself, soak.now());
+    if let Some(finding) = begun.finding {
+        let mut asked = looking;
+        await_well(soak, fault, || {
+            asked = soak.now();
+            asks_redis(soak, &client, door)
+        });
         // Unless there was nothing to be found.
         if !soak.troubles.touched(Trouble::Store, looking, soak.now()) {
-            soak.recovered("redis found", took, BACK);
+            soak.recovered_by("redis found", looking, asked, BACK);
         }
-    }
-    // Those whose connections were closed meanwhile have heard of it by then.
-    soak.sleep(0.1);
-    for number in &begun.troubles {
-        soak.troubles.end(*number, soak.now());
+        soak.troubles.end(finding, soak.now());
     }
     soak.no_more(&begun.local);
 }
 
-fn kill(soak: &Soak, random: &mut fastrand::Rng, door: Door, saved: f64) {
+pub(super) fn kill(soak: &Soak, random: &mut fastrand::Rng, door: Door, saved: f64) {
     let member = soak.fleet.member(door);
     let begun = begin(soak, door, Trouble::Gone(door));
     member.instance.kill();
@@ -93,13 +97,14 @@ fn kill(soak: &Soak, random: &mut fastrand::Rng, door: Door, saved: f64) {
 }
 
 /// What it counts in memory is saved, unless the disk is full: since then.
-fn terminate(soak: &Soak, random: &mut fastrand::Rng, door: Door, saved: Option<f64>) {
+pub(super) fn terminate(soak: &Soak, random: &mut fastrand::Rng, door: Door, saved: Option<f64>) {
     let member = soak.fleet.member(door);
     let begun = begin(soak, door, Trouble::Gone(door));
     let status = member.instance.terminate();
     // What could not be saved is told by it.
-    if !status.success() && saved.is_none() {
-        soak.wrong(&format!("{} was told to end: {status}", door.name()));
+    if status.success() == saved.is_some() {
+        let disk = if saved.is_some() { " while the disk was full" } else { "" };
+        soak.wrong(&format!("{} was told to end{disk}: {status}", door.name()));
     }
     soak.sleep(0.05 + random.f64());
     if let Some(saved) = saved {
@@ -119,25 +124,6 @@ fn stop(soak: &Soak, random: &mut fastrand::Rng, door: Door) {
     soak.sleep(seconds);
     instance.go_on();
     end(soak, door, &begun, ("stopped", BACK), soak.now());
-}
-
-/// Nobody who asks is to notice. What is counted meanwhile is lost if it ends before there is room again.
-fn fill_disk(soak: &Soak, random: &mut fastrand::Rng) {
-    let saved = soak.now() - UNSAVED;
-    tell(soak, "the disk is full");
-    let instance = &soak.fleet.member(Door::Alone).instance;
-    instance.disk_full_after(Some(ROOM));
-    soak.sleep(1.0 + random.f64() * 3.0);
-    match random.u8(..3) {
-        0 => kill(soak, random, Door::Alone, saved),
-        1 => terminate(soak, random, Door::Alone, Some(saved)),
-        _ => {
-            instance.disk_full_after(None);
-            tell(soak, "the disk has room");
-            // Or the next kill would lose more than it may.
-            soak.sleep(UNSAVED);
-        }
-    }
 }
 
 /// Rules that are broken change nothing, and those that come after them are read.
@@ -180,5 +166,5 @@ fn break_rules(soak: &Soak, random: &mut fastrand::Rng, door: Door) {
     fs::write(&file, added).expect("a rule file");
     instances.iter().for_each(|instance| instance.reload());
     let read = await_well(soak, "rules", || rises("dashpot_rules_generation", &generation));
-    soak.recovered("rules broken", noticed + read, 3.0);
+    soak.recovered("rules broken", noticed + read, RULES);
 }

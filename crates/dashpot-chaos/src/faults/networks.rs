@@ -6,11 +6,10 @@ use dashpot_testkit::{Fault, Proxy};
 
 use super::{await_well, prober, tell};
 use crate::fleet::Door;
+use crate::recovery::BACK;
 use crate::soak::Soak;
 use crate::troubles::Trouble;
 
-/// Whoever is behind a network that works again is reached by then.
-const BACK: f64 = 2.0;
 /// Who was under way meanwhile has arrived by then.
 const ARRIVED: f64 = 0.3;
 
@@ -29,14 +28,14 @@ pub(super) fn break_something(soak: &Soak, random: &mut fastrand::Rng) {
     break_network(soak, random, network, door.name());
     let client = prober(soak);
     let url = format!("http://{}/healthz", network.address());
-    // Whoever it leads to may be gone just now.
+    // Whoever it leads to may be gone or stand still just now, and then the network is not to blame.
     let mut is_there = true;
     let took = await_well(soak, "network", || {
+        let asked = soak.now();
         let reached = soak.runtime.block_on(async { client.get(&url).send().await });
-        reached.is_ok() || {
-            is_there = soak.fleet.member(door).instance.lives();
-            !is_there
-        }
+        let itself = [Trouble::Gone(door), Trouble::Slow(door)];
+        is_there &= !itself.iter().any(|one| soak.troubles.touched(*one, asked, soak.now()));
+        reached.is_ok() || !is_there
     });
     soak.sleep(ARRIVED);
     soak.troubles.end(number, soak.now());

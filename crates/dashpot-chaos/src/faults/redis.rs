@@ -1,19 +1,17 @@
 //! Redis is killed, hangs, is slow, hangs up, forgets its scripts.
 
-use dashpot_testkit::redis::Reply;
+use dashpot_testkit::RedisServer;
+use dashpot_testkit::redis::{Reply, slot};
 
 use super::{asks_redis, await_well, prober, tell};
 use crate::fleet::Door;
+use crate::recovery::{BACK, FAILOVER};
 use crate::soak::{Besides, Soak};
 use crate::troubles::Trouble;
 
 const ON_REDIS: [Door; 3] = [Door::First, Door::Second, Door::Gateway];
-/// A slot of each primary's.
-const SLOTS: [u16; 3] = [0, 6000, 12_000];
-/// A cluster takes a second to see that a primary is gone, and some more to agree on another.
-const FAILOVER: f64 = 10.0;
-/// A server that answers again is asked again within a second, and somewhat later on a busy machine.
-const BACK: f64 = 2.0;
+/// The first slot of each primary's.
+const SLOTS: [u16; 3] = [0, 5461, 10_923];
 
 pub(super) fn break_something(soak: &Soak, random: &mut fastrand::Rng) {
     let slot = SLOTS[random.usize(..SLOTS.len())];
@@ -25,7 +23,7 @@ pub(super) fn break_something(soak: &Soak, random: &mut fastrand::Rng) {
             tell(soak, "redis: connections are cut");
             let trouble = InTrouble::begin(soak, 0.0);
             each_node(soak, &["CLIENT", "KILL", "TYPE", "normal"]);
-            trouble.await_well(soak, ("redis cut", BACK), soak.now());
+            trouble.await_well(soak, "redis cut", slot, None);
             trouble.end(soak);
         }
         5 | 6 => {
@@ -35,7 +33,7 @@ pub(super) fn break_something(soak: &Soak, random: &mut fastrand::Rng) {
             let primary = soak.fleet.cluster.primary_of(slot);
             let _ = primary.try_command(&["CLIENT", "PAUSE", &pause.to_string(), "ALL"]);
             soak.sleep(pause as f64 / 1000.0);
-            trouble.await_well(soak, ("redis slow", BACK), soak.now());
+            trouble.await_well(soak, "redis slow", slot, None);
             trouble.end(soak);
         }
         7 => {
@@ -71,7 +69,8 @@ fn kill_primary(soak: &Soak, random: &mut fastrand::Rng, slot: u16) {
         soak.sleep(back);
         primary.restart();
     }
-    trouble.await_well(soak, ("redis killed", FAILOVER), begun);
+    let served = trouble.await_well(soak, "redis killed", slot, None);
+    soak.recovered_by("failover", begun, served, FAILOVER);
     if back.is_none() {
         primary.restart();
     }
@@ -87,12 +86,13 @@ fn hang_primary(soak: &Soak, random: &mut fastrand::Rng, slot: u16, is_replaced:
     let begun = soak.now();
     primary.hang();
     if is_replaced {
-        trouble.await_well(soak, ("redis hung", FAILOVER), begun);
+        let served = trouble.await_well(soak, "redis hung", slot, Some(primary));
+        soak.recovered_by("failover", begun, served, FAILOVER);
         primary.resume();
     } else {
         soak.sleep(0.1 + random.f64() * 0.4);
         primary.resume();
-        trouble.await_well(soak, ("redis paused", BACK), soak.now());
+        trouble.await_well(soak, "redis paused", slot, None);
     }
     trouble.end(soak);
 }
@@ -114,14 +114,39 @@ impl InTrouble {
         Self { number, besides }
     }
 
-    /// Waits until all who are not in trouble themselves ask Redis again, and tells how long that took.
-    fn await_well(&self, soak: &Soak, (fault, at_most): (&'static str, f64), begun: f64) {
+    /// Waits until Redis itself serves the slot, but for who hangs, and all who are not in trouble themselves ask it
+    /// again; they have a second from then on. Tells when that began.
+    fn await_well(
+        &self,
+        soak: &Soak,
+        fault: &'static str,
+        slot: u16,
+        hangs: Option<&RedisServer>,
+    ) -> f64 {
         let client = prober(soak);
+        let (mut served, mut asked) = (soak.now(), soak.now());
+        let mut waiting = ON_REDIS.to_vec();
         await_well(soak, fault, || {
-            let mut asked = ON_REDIS.into_iter().filter(|door| soak.is_open(*door));
-            asked.all(|door| asks_redis(soak, &client, door) || !soak.is_open(door))
+            if !serves(soak, slot, hangs) {
+                // Or not any more: who has just come back may be replaced all the same.
+                (served, waiting) = (soak.now(), ON_REDIS.to_vec());
+                return false;
+            }
+            waiting.retain(|door| {
+                if !soak.is_open(*door) {
+                    return false;
+                }
+                let asking = soak.now();
+                let is_well = asks_redis(soak, &client, *door);
+                if is_well {
+                    asked = asking;
+                }
+                !is_well && soak.is_open(*door)
+            });
+            waiting.is_empty()
         });
-        soak.recovered(fault, soak.now() - begun, at_most);
+        soak.recovered_by(fault, served, asked, BACK);
+        served
     }
 
     fn end(&self, soak: &Soak) {
@@ -132,6 +157,20 @@ impl InTrouble {
             soak.no_more(besides);
         }
     }
+}
+
+/// Whether Redis itself takes what is written to keys near this slot.
+fn serves(soak: &Soak, near: u16, hangs: Option<&RedisServer>) -> bool {
+    let share = |slot: u16| SLOTS.iter().filter(|first| **first <= slot).count();
+    let mut keys = (0..).map(|number| format!("whether redis serves {number}"));
+    let Some(key) = keys.find(|key| share(slot(key.as_bytes())) == share(near)) else {
+        return false;
+    };
+    let nodes = soak.fleet.cluster.nodes().iter();
+    let mut asked = nodes.filter(|node| hangs.is_none_or(|hangs| hangs.port() != node.port()));
+    asked.any(|node| {
+        node.try_command(&["SET", &key, "", "PX", "1000"]).is_ok_and(|reply| reply.is_ok())
+    })
 }
 
 /// All that answer.
