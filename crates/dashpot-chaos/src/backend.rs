@@ -1,6 +1,6 @@
 //! What is behind the gateway: it answers, and remembers who came through.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,18 +12,19 @@ use tokio::net::TcpListener;
 pub(crate) const CALL: &str = "x-call";
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen(Arc<Mutex<HashSet<u64>>>);
+pub(crate) struct Seen(Arc<Mutex<HashMap<u64, u32>>>);
 
 impl Seen {
-    /// Whether this call came through.
-    pub(crate) fn has(&self, call: u64) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&call)
+    /// How often this call came through.
+    pub(crate) fn how_often(&self, call: u64) -> u32 {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.get(&call).copied().unwrap_or_default()
     }
 
     fn note(&self, headers: &HeaderMap) {
         let call = headers.get(CALL).and_then(|call| call.to_str().ok()?.parse().ok());
         if let Some(call) = call {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(call);
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(call).or_default() += 1;
         }
     }
 }

@@ -14,7 +14,8 @@ use crate::backend::CALL;
 use crate::fleet::Door;
 use crate::judge::{Answer, Asked};
 use crate::rules::{
-    AD_HOC, ALONE_BUCKET, BY_RULES, EACH, EVERYBODY, FLOOD, Limit, POLITE, QUEUE, QUOTA, THROTTLE,
+    AD_HOC, ALONE_BUCKET, BY_RULES, CROWD, EACH, EVERYBODY, FLOOD, Limit, POLITE, QUEUE, QUOTA,
+    THROTTLE,
 };
 use crate::soak::Soak;
 
@@ -41,6 +42,9 @@ pub(crate) fn call(soak: &Arc<Soak>) {
     http(soak, Door::Gateway, QUEUE, Question::Rules);
     http(soak, Door::Alone, ALONE_BUCKET, Question::Rules);
     http(soak, Door::Alone, QUOTA, Question::Quota);
+    for door in [Door::Second, Door::Second, Door::Gateway] {
+        http(soak, door, CROWD, Question::Crowd);
+    }
     flood(soak);
     polite(soak);
     polite(soak);
@@ -53,20 +57,34 @@ enum Question {
     Both(&'static str),
     /// One caller after another, and now and then an earlier one again.
     Quota,
+    /// Each of another caller.
+    Crowd,
     AdHoc,
 }
 
 impl Question {
-    fn caller(self) -> &'static str {
+    fn caller(self, soak: &Soak, random: &mut fastrand::Rng) -> String {
         match self {
-            Self::Both(caller) => caller,
-            Self::Quota => "0",
-            Self::Rules | Self::AdHoc => "all",
+            Self::Both(caller) => caller.to_owned(),
+            Self::Quota => caller_of_quota(soak, random).to_string(),
+            Self::Crowd => format!("{:016x}", random.u64(..)),
+            Self::Rules | Self::AdHoc => "all".to_owned(),
+        }
+    }
+
+    /// All there will be: what may be forgotten of those who come later is to be known when they come.
+    fn callers(self, soak: &Soak) -> Vec<String> {
+        match self {
+            Self::Both(caller) => vec![caller.to_owned()],
+            Self::Quota => (0..=last_of_quota(soak)).map(|caller| caller.to_string()).collect(),
+            Self::Rules | Self::Crowd | Self::AdHoc => vec!["all".to_owned()],
         }
     }
 
     /// What counts a call, by key.
     fn limits(self, door: Door, limit: Limit, caller: &str) -> Vec<(String, Limit)> {
+        // Who comes once is far from any limit, and would be counted for ever.
+        let caller = if let Self::Crowd = self { "" } else { caller };
         let mut limits = vec![(key(door, &limit, caller), limit)];
         if let Self::Both(_) = self {
             limits.push((key(door, &EVERYBODY, ""), EVERYBODY));
@@ -99,17 +117,16 @@ fn http(soak: &Arc<Soak>, door: Door, limit: Limit, question: Question) {
     let client = Client::builder().timeout(PATIENCE).retry(reqwest::retry::never()).build();
     let client = client.expect("a client");
     let address = soak.fleet.member(door).network.address();
-    for (key, limit) in question.limits(door, limit, question.caller()) {
-        soak.expect(&key, limit, door);
+    for caller in question.callers(&soak) {
+        for (key, limit) in question.limits(door, limit, &caller) {
+            soak.expect(&key, limit, door);
+        }
     }
     soak.runtime.clone().spawn(async move {
         while !soak.is_over() {
             wait_for_next(&mut random, limit.calls).await;
             let path = if let Question::Both(_) = question { "both" } else { limit.name };
-            let caller = match question {
-                Question::Quota => caller_of_quota(soak.now(), &mut random),
-                _ => question.caller().to_owned(),
-            };
+            let caller = question.caller(&soak, &mut random);
             let call = number();
             let request = if door == Door::Gateway {
                 let request = client.get(format!("http://{address}/{path}"));
@@ -137,10 +154,13 @@ fn key(door: Door, limit: &Limit, caller: &str) -> String {
     format!("{place}{} {caller}", limit.name)
 }
 
-fn caller_of_quota(now: f64, random: &mut fastrand::Rng) -> String {
-    let newest = (now / QUOTA_LIFE) as u32;
-    let which = if random.u8(..4) == 0 { random.u32(..=newest) } else { newest };
-    format!("{which}")
+fn caller_of_quota(soak: &Soak, random: &mut fastrand::Rng) -> u32 {
+    let newest = ((soak.now() / QUOTA_LIFE) as u32).min(last_of_quota(soak));
+    if random.u8(..4) == 0 { random.u32(..=newest) } else { newest }
+}
+
+fn last_of_quota(soak: &Soak) -> u32 {
+    (soak.length() / QUOTA_LIFE) as u32
 }
 
 fn throttle(soak: &Arc<Soak>, door: Door) {
@@ -180,16 +200,18 @@ fn ask_throttle(connection: &mut Option<Connection>, address: &str) -> Answer {
     }
 }
 
-/// Makes keys up, for the one that has room for fewer.
+/// Makes keys up, for the one that has room for fewer. Half of them are as good as new soon and make room for others,
+/// half take their place for longer than it all lasts.
 fn flood(soak: &Arc<Soak>) {
     let (soak, mut random) = (soak.clone(), chance(soak));
     let client = Client::builder().timeout(PATIENCE).build().expect("a client");
     let address = soak.fleet.member(Door::Alone).network.address();
     soak.runtime.clone().spawn(async move {
         while !soak.is_over() {
-            wait_for_next(&mut random, 15.0).await;
-            let checks: Vec<String> = (0..60)
-                .map(|_| format!(r#"{{"key":"{}","limit":"1/20s"}}"#, random.u64(..)))
+            wait_for_next(&mut random, FLOOD.calls).await;
+            let limit = if random.bool() { "1/20s" } else { "1/h" };
+            let checks: Vec<String> = (0..40)
+                .map(|_| format!(r#"{{"key":"{}","limit":"{limit}"}}"#, random.u64(..)))
                 .collect();
             let question = format!(r#"{{"checks":[{}]}}"#, checks.join(","));
             let sent = soak.now();
@@ -218,13 +240,17 @@ fn polite(soak: &Arc<Soak>) {
             // Without its number, which all attempts would have.
             let request = client.get(format!("http://{address}/polite"));
             let answer = Answer::of_manners(request.header("x-key", "polite").send().await);
-            if !matches!(answer, Answer::Allowed) {
-                sleep(Duration::from_millis(50)).await;
-            }
+            let pause = match &answer {
+                Answer::Allowed => 0,
+                // It would be too late for whoever came at once, too.
+                Answer::GaveUp => 1000,
+                _ => 50,
+            };
             let limits = vec![(key.clone(), POLITE)];
             let asked =
                 Asked { door: Door::Gateway, limits, sent, call: number(), by_network: true };
             asked.judge_patient(&soak, answer);
+            sleep(Duration::from_millis(pause)).await;
         }
     });
 }

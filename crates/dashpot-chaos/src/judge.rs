@@ -3,15 +3,12 @@
 use reqwest::Response;
 
 use crate::callers::PATIENCE;
+use crate::deadline::{DEADLINE, SLACK};
 use crate::fleet::Door;
 use crate::rules::Limit;
 use crate::soak::{Soak, lock};
 use crate::troubles::Trouble;
 
-/// The rule file's `deadline`, in seconds.
-const DEADLINE: f64 = 0.05;
-/// What an answer takes on a busy machine besides, in seconds.
-const SLACK: f64 = 0.35;
 /// How long the gateway waits for the backend.
 const BACKEND: f64 = 1.0;
 
@@ -33,13 +30,17 @@ impl Answer {
     pub(crate) fn of_http(answer: reqwest::Result<Response>) -> Self {
         match answer {
             Err(error) => Self::Failed(format!("{error:?}")),
-            Ok(response) => match response.status().as_u16() {
-                200 => Self::Allowed,
-                429 => Self::Denied,
-                503 => Self::Unavailable,
-                502 | 504 => Self::NoBackend,
-                other => Self::Unexpected(other.to_string()),
-            },
+            Ok(response) => Self::of_status(response.status().as_u16()),
+        }
+    }
+
+    fn of_status(status: u16) -> Self {
+        match status {
+            200 => Self::Allowed,
+            429 => Self::Denied,
+            503 => Self::Unavailable,
+            502 | 504 => Self::NoBackend,
+            other => Self::Unexpected(other.to_string()),
         }
     }
 
@@ -65,16 +66,16 @@ pub(crate) struct Asked {
 
 impl Asked {
     pub(crate) fn judge(&self, soak: &Soak, answer: Answer) {
-        self.judge_within(soak, answer, DEADLINE + SLACK);
+        self.judge_within(soak, answer, None);
     }
 
     /// For a caller who waits by itself.
     pub(crate) fn judge_patient(&self, soak: &Soak, answer: Answer) {
         // It is sent as long as five seconds have not passed, and then answered or not.
-        self.judge_within(soak, answer, 5.0 + PATIENCE.as_secs_f64() + SLACK);
+        self.judge_within(soak, answer, Some(5.0 + PATIENCE.as_secs_f64()));
     }
 
-    fn judge_within(&self, soak: &Soak, answer: Answer, usual: f64) {
+    fn judge_within(&self, soak: &Soak, answer: Answer, patience: Option<f64>) {
         let received = soak.now();
         let took = received - self.sent;
         let had = |trouble| soak.troubles.touched(trouble, self.sent, received);
@@ -101,18 +102,26 @@ impl Asked {
         };
 
         let waits = self.limits.iter().map(|(_, limit)| limit.waits).fold(0.0, f64::max);
-        let mut at_most = usual + waits + soak.pace.late(self.sent, received);
+        let mut besides = waits + soak.pace.late(self.sent, received);
         if backend {
-            at_most += BACKEND;
+            besides += BACKEND;
         }
+        if patience.is_none() && !slowed {
+            lock(&soak.deadlines).note(took - besides);
+        }
+        let at_most = patience.unwrap_or(DEADLINE) + SLACK + besides;
         if took > at_most && !slowed {
             soak.wrong(&format!(
                 "{}: answered after {took:.3} s, {at_most:.3} s at most",
                 self.name()
             ));
         }
-        if matches!(answer, Answer::Denied) && soak.fleet.seen.has(self.call) {
-            soak.wrong(&format!("{}: denied, and the backend saw it", self.name()));
+        // Callers with manners send several requests.
+        if door == Door::Gateway && patience.is_none() {
+            let seen = soak.fleet.seen.how_often(self.call);
+            if let Err(wrong) = judge_forwarded(&answer, seen, backend) {
+                soak.wrong(&format!("{}: {wrong}", self.name()));
+            }
         }
         if matches!(answer, Answer::Allowed) {
             for (key, limit) in &self.limits {
@@ -125,6 +134,7 @@ impl Asked {
         match answer {
             Answer::Allowed => calls.admitted += 1,
             Answer::Denied => calls.denied += 1,
+            Answer::GaveUp => calls.given_up += 1,
             _ if excused => calls.excused += 1,
             _ => {}
         }
@@ -144,5 +154,34 @@ impl Asked {
     fn name(&self) -> String {
         let limit = self.limits.first().map_or("flood", |(key, _)| key);
         format!("{limit} at {}", self.door.name())
+    }
+}
+
+/// What is wrong with how often a request came to the backend, if anything is. One whose connection breaks before the
+/// backend has said a word may be sent once more.
+fn judge_forwarded(answer: &Answer, seen: u32, breaks: bool) -> Result<(), String> {
+    match answer {
+        Answer::Denied if seen > 0 => Err("denied, and the backend saw it".to_owned()),
+        Answer::Allowed if seen == 0 => Err("answered, and the backend never saw it".to_owned()),
+        _ if seen > 1 + u32::from(breaks) => Err(format!("the backend saw it {seen} times")),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_backend_sees_once_who_is_let_in() {
+        judge_forwarded(&Answer::Allowed, 1, false).unwrap();
+        judge_forwarded(&Answer::Allowed, 2, true).unwrap();
+        judge_forwarded(&Answer::Denied, 0, true).unwrap();
+        judge_forwarded(&Answer::NoBackend, 1, false).unwrap();
+        assert!(judge_forwarded(&Answer::Denied, 1, true).is_err());
+        assert!(judge_forwarded(&Answer::Allowed, 0, true).is_err());
+        assert!(judge_forwarded(&Answer::Allowed, 2, false).is_err());
+        assert!(judge_forwarded(&Answer::NoBackend, 2, false).is_err());
+        assert!(judge_forwarded(&Answer::Allowed, 3, true).is_err());
     }
 }

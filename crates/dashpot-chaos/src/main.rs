@@ -6,10 +6,12 @@
 
 mod backend;
 mod callers;
+mod deadline;
 mod faults;
 mod fleet;
 mod instance;
 mod judge;
+mod keys;
 mod memory;
 mod pace;
 mod recovery;
@@ -27,6 +29,7 @@ use std::time::Duration;
 use std::{panic, thread};
 
 use crate::fleet::Fleet;
+use crate::keys::Keys;
 use crate::memory::Memory;
 use crate::soak::Soak;
 
@@ -35,7 +38,7 @@ const USAGE: &str = "usage: dashpot-chaos --program FILE [--seconds N] [--seed N
   --program  the `dashpot` that is put to the test
   --seconds  how long; ten minutes unless told otherwise
   --seed     which faults, and when; another one each time, and told
-  --instead  rules with that in the place of this, while callers expect this: to see that it is noticed";
+  --instead  rules and arguments with that in the place of this, while callers expect this: to see that it is noticed";
 
 struct Wanted {
     program: PathBuf,
@@ -88,7 +91,7 @@ fn main() -> ExitCode {
     let soak = Arc::new(Soak::new(fleet, wanted.seed, length, runtime.handle().clone()));
 
     callers::call(&soak);
-    let memory = Memory::watch(&soak);
+    let (memory, keys) = (Memory::watch(&soak), Keys::watch(&soak));
     for breaking in faults::begin(&soak) {
         if breaking.join().is_err() {
             soak.wrong("what breaks things broke itself: see above");
@@ -96,7 +99,7 @@ fn main() -> ExitCode {
     }
     // Once more with nothing broken.
     soak.sleep(2.0);
-    let well = report::tell(&soak, &memory);
+    let well = report::tell(&soak, &memory, &keys);
     soak.end();
     runtime.shutdown_timeout(Duration::from_secs(5));
     drop(memory);

@@ -2,19 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use crate::fleet::Door;
-use crate::memory::Memory;
-use crate::rules::FLOOD;
-use crate::soak::{Soak, lock};
+use dashpot_testkit::RedisCluster;
 
-/// Of what a limit lets pass, so much was let pass at least, whatever was broken.
-const SERVED: f64 = 0.3;
+use crate::fleet::Door;
+use crate::keys::Keys;
+use crate::memory::Memory;
+use crate::rules::UNBOUNDED;
+use crate::soak::{Calls, Counted, Soak, lock};
+
+/// Callers with manners give up so many of their calls, whatever is broken: who is refused several times in a row waits
+/// for longer each time, and soon for longer than a caller has patience.
+const GIVEN_UP: f64 = 0.2;
 
 /// Of all calls, so many may find Redis late though nothing is broken, on a machine that has much else to do.
 const LATE: f64 = 0.002;
 
 /// Tells all of it, and whether it is well.
-pub(crate) fn tell(soak: &Soak, memory: &Memory) -> bool {
+pub(crate) fn tell(soak: &Soak, memory: &Memory, keys: &Keys) -> bool {
     let length = soak.now();
     println!("\nlimit          admitted    denied   excused   longest ms");
     for (name, calls) in lock(&soak.calls).iter() {
@@ -43,12 +47,16 @@ pub(crate) fn tell(soak: &Soak, memory: &Memory) -> bool {
         soak.wrong("some instance's memory was never seen");
     }
     for (door, most) in all {
-        println!("{door:14} {:14.1} {:14.1}", most.before / 1e6, most.after / 1e6);
-        if !most.is_flat() {
-            soak.wrong(&format!("{door}: its memory grows, or was not seen"));
+        let name = door.name();
+        println!("{name:14} {:14.1} {:14.1}", most.before / 1e6, most.after / 1e6);
+        if !most.is_flat(door) {
+            soak.wrong(&format!("{name}: its memory grows, or was not seen"));
         }
     }
-    println!();
+    println!("\nin memory: {}", keys.most());
+    if let Err(wrong) = keys.most().judge() {
+        soak.wrong(&wrong);
+    }
 
     hold(soak, length);
     let (count, wrong) = soak.all_wrong();
@@ -69,7 +77,8 @@ pub(crate) fn tell(soak: &Soak, memory: &Memory) -> bool {
 fn fullest(soak: &Soak) -> BTreeMap<&'static str, f64> {
     let mut fullest = BTreeMap::new();
     let limits = soak.limits();
-    for counted in limits.values().filter(|counted| counted.limit.name != FLOOD.name) {
+    let bounded = limits.values().filter(|counted| counted.limit.bound.capacity < UNBOUNDED);
+    for counted in bounded {
         let most: &mut f64 = fullest.entry(counted.limit.name).or_default();
         *most = most.max(counted.tally.fullest());
     }
@@ -84,20 +93,19 @@ fn hold(soak: &Soak, length: f64) {
     if late as f64 > (calls as f64).mul_add(LATE, 5.0) {
         soak.wrong("Redis is late too often without a reason");
     }
+    let deadlines = *lock(&soak.deadlines);
+    println!("{deadlines}");
+    if let Err(wrong) = deadlines.judge() {
+        soak.wrong(&wrong);
+    }
     for (name, calls) in lock(&soak.calls).iter() {
-        if calls.admitted == 0 {
-            soak.wrong(&format!("{name}: nobody was ever admitted"));
+        if let Err(wrong) = calls.judge() {
+            soak.wrong(&format!("{name}: {wrong}"));
         }
     }
     for (key, counted) in soak.limits().iter() {
-        let least = counted.tally.bound().per_second * length * SERVED;
-        // Those with manners may be fewer than would be let pass, and of two callers of one limit one may get more.
-        let many = counted.limit.calls > 3.0;
-        if many && (counted.tally.admitted() as f64) < least {
-            soak.wrong(&format!(
-                "{key}: only {} admitted, at least {least:.0}",
-                counted.tally.admitted()
-            ));
+        if let Err(wrong) = judge_served(counted, length) {
+            soak.wrong(&format!("{key}: {wrong}"));
         }
     }
     for door in Door::ALL {
@@ -109,12 +117,81 @@ fn hold(soak: &Soak, length: f64) {
             soak.wrong(&format!("{} panicked:\n{}", door.name(), instance.log()));
         }
     }
-    let for_ever = soak.fleet.cluster.keys_without_ttl();
-    if let Some(key) = for_ever.first() {
-        soak.wrong(&format!(
-            "{} keys never expire: {}",
-            for_ever.len(),
-            String::from_utf8_lossy(key)
-        ));
+    if let Err(wrong) = all_expire(&soak.fleet.cluster) {
+        soak.wrong(&wrong);
+    }
+}
+
+impl Calls {
+    /// What is wrong with what came of them in the end, if anything is.
+    fn judge(&self) -> Result<(), String> {
+        if self.admitted == 0 {
+            return Err("nobody was ever admitted".to_owned());
+        }
+        let all = self.admitted + self.denied + self.excused + self.given_up;
+        if self.given_up as f64 > (all as f64).mul_add(GIVEN_UP, 5.0) {
+            return Err(format!("{} of {all} were given up", self.given_up));
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong with how many were admitted, if anything is: too few of what may be.
+fn judge_served(counted: &Counted, length: f64) -> Result<(), String> {
+    let least = counted.tally.bound().per_second * length * counted.limit.served;
+    let admitted = counted.tally.admitted();
+    if (admitted as f64) < least {
+        return Err(format!("only {admitted} admitted, at least {least:.0}"));
+    }
+    Ok(())
+}
+
+/// Whether nothing stays on Redis for ever.
+fn all_expire(cluster: &RedisCluster) -> Result<(), String> {
+    let for_ever = cluster.keys_without_ttl();
+    let Some(key) = for_ever.first() else { return Ok(()) };
+    Err(format!("{} keys never expire: {}", for_ever.len(), String::from_utf8_lossy(key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::{EACH, POLITE};
+
+    #[test]
+    fn callers_who_give_up_too_often_are_told() {
+        let calls = |admitted, given_up| Calls { admitted, given_up, ..Calls::default() }.judge();
+        calls(240, 60).unwrap();
+        assert!(calls(230, 70).is_err());
+        assert_eq!(calls(3, 297).unwrap_err(), "297 of 300 were given up");
+        assert_eq!(calls(0, 0).unwrap_err(), "nobody was ever admitted");
+    }
+
+    #[test]
+    fn who_is_not_served_is_told_whoever_it_is() {
+        for (limit, least) in [(EACH, 30), (POLITE, 20)] {
+            let mut counted = Counted::new(limit, Door::First);
+            for call in 1..least {
+                counted.tally.admit(f64::from(call), f64::from(call)).unwrap();
+            }
+            judge_served(&counted, 9.0).unwrap();
+            let told = judge_served(&counted, 10.0).unwrap_err();
+            assert_eq!(told, format!("only {} admitted, at least {least}", least - 1));
+        }
+    }
+
+    #[test]
+    fn a_key_that_never_expires_is_told() {
+        let cluster = RedisCluster::start();
+        let write = |key: &str, more: &[&str]| {
+            let command = [&["SET", key, "1"], more].concat();
+            let nodes = cluster.nodes().iter();
+            assert!(nodes.map(|node| node.command(&command)).any(|reply| reply.is_ok()));
+        };
+        write("dashpot:{somebody}", &["PX", "60000"]);
+        all_expire(&cluster).unwrap();
+        write("dashpot:{somebody else}", &[]);
+        let told = all_expire(&cluster).unwrap_err();
+        assert_eq!(told, "1 keys never expire: dashpot:{somebody else}");
     }
 }

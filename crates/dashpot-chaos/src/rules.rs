@@ -75,6 +75,12 @@ algorithm = "leaky-bucket"
 queue = 5
 
 [[rule]]
+name = "crowd"
+match = { path = "/crowd" }
+by = ["header:x-key"]
+limits = ["5/s"]
+
+[[rule]]
 name = "polite"
 match = { path = "/polite" }
 by = ["header:x-key"]
@@ -87,7 +93,10 @@ by = ["header:x-key"]
 limits = ["10/s"]
 "#;
 
-/// What the one in memory keeps to, which remembers on disk. Fewer keys than are made up.
+/// Keys that there may be in memory: as many are made up within seconds.
+pub(crate) const MAX_KEYS: f64 = 10_000.0;
+
+/// What the one in memory keeps to, which remembers on disk.
 pub(crate) const ALONE: &str = r#"
 [memory]
 max_keys = 10_000
@@ -120,10 +129,16 @@ pub(crate) struct Limit {
     /// How long an answer may take by itself, in seconds.
     pub(crate) waits: f64,
     pub(crate) local: bool,
+    /// The share of its rate that is let pass at least, whatever is broken.
+    pub(crate) served: f64,
 }
 
+/// The capacity of those whose bound is another one.
+pub(crate) const UNBOUNDED: f64 = 1e9;
+
 const fn limit(name: &'static str, capacity: f64, per_second: f64, calls: f64) -> Limit {
-    Limit { name, bound: Bound { capacity, per_second }, calls, waits: 0.0, local: false }
+    let bound = Bound { capacity, per_second };
+    Limit { name, bound, calls, waits: 0.0, local: false, served: 0.3 }
 }
 
 /// By rules, at every door of the fleet. A window of L may admit L at its end and L after it, and its rate on
@@ -142,16 +157,19 @@ pub(crate) const EACH: Limit = limit("each", 10.0, 10.0, 3.0);
 pub(crate) const EVERYBODY: Limit = limit("everybody", 15.0, 15.0, 3.0);
 
 /// At the gateway alone, which waits.
-pub(crate) const QUEUE: Limit = Limit { waits: 0.5, ..limit("queue", 6.0, 20.0, 40.0) };
-/// At the gateway alone, by callers with manners.
-pub(crate) const POLITE: Limit = limit("polite", 5.0, 10.0, 0.0);
+pub(crate) const QUEUE: Limit = Limit { waits: 0.25, ..limit("queue", 6.0, 20.0, 40.0) };
+/// At the gateway alone, by two callers with manners, who wait for longer than trouble lasts.
+pub(crate) const POLITE: Limit = Limit { served: 0.2, ..limit("polite", 5.0, 10.0, 0.0) };
 
 /// Made up on the spot: as JSON, and as `CL.THROTTLE`.
 pub(crate) const AD_HOC: Limit = limit("ad-hoc", 5.0, 15.0, 12.0);
 pub(crate) const THROTTLE: Limit = limit("throttle", 10.0, 20.0, 15.0);
 
+/// Callers who come once and never again, at those who live on: what is kept of each of them for ever would be seen.
+pub(crate) const CROWD: Limit = limit("crowd", UNBOUNDED, 0.0, 100.0);
+
 /// Alone, in memory.
 pub(crate) const ALONE_BUCKET: Limit = limit("alone", 10.0, 20.0, 40.0);
-/// Sixty made-up keys a call, each once: the bound is of each, and never reached.
-pub(crate) const FLOOD: Limit = limit("flood", 1e9, 0.0, 0.0);
-pub(crate) const QUOTA: Limit = limit("quota", 40.0, 0.0, 10.0);
+/// Forty made-up keys a call, each once: the bound is of each, and never reached.
+pub(crate) const FLOOD: Limit = limit("flood", UNBOUNDED, 0.0, 60.0);
+pub(crate) const QUOTA: Limit = limit("quota", 40.0, 0.0, 20.0);

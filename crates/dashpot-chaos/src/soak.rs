@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 
+use crate::deadline::Deadlines;
 use crate::fleet::{Door, Fleet};
 use crate::pace::Pace;
 use crate::recovery;
@@ -28,6 +29,7 @@ pub(crate) struct Soak {
     limits: Mutex<HashMap<String, Counted>>,
     pub(crate) calls: Mutex<BTreeMap<&'static str, Calls>>,
     pub(crate) faults: Mutex<BTreeMap<&'static str, Vec<f64>>>,
+    pub(crate) deadlines: Mutex<Deadlines>,
     wrong: Mutex<(usize, Vec<String>)>,
     late: AtomicUsize,
     over: AtomicBool,
@@ -42,7 +44,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    fn new(limit: Limit, door: Door) -> Self {
+    pub(crate) fn new(limit: Limit, door: Door) -> Self {
         Self { limit, in_memory: door == Door::Alone, tally: Tally::new(limit.bound) }
     }
 }
@@ -54,6 +56,8 @@ pub(crate) struct Calls {
     pub(crate) denied: u64,
     /// Since Redis, the backend or the one who was asked was not there.
     pub(crate) excused: u64,
+    /// By callers with manners.
+    pub(crate) given_up: u64,
     /// The longest that nothing excuses, in seconds.
     pub(crate) longest: f64,
 }
@@ -72,6 +76,7 @@ impl Soak {
             limits: Mutex::default(),
             calls: Mutex::default(),
             faults: Mutex::default(),
+            deadlines: Mutex::default(),
             wrong: Mutex::default(),
             late: AtomicUsize::new(0),
             over: AtomicBool::new(false),
