@@ -14,8 +14,8 @@ use crate::backend::CALL;
 use crate::fleet::Door;
 use crate::judge::{Answer, Asked};
 use crate::rules::{
-    AD_HOC, ALONE_BUCKET, BY_RULES, CROWD, EACH, EVERYBODY, FLOOD, Limit, POLITE, QUEUE, QUOTA,
-    THROTTLE,
+    AD_HOC, ALONE_BUCKET, BY_RULES, CROWD, EACH, EVERYBODY, FLOOD, LONG, Limit, POLITE, QUEUE,
+    QUOTA, THROTTLE,
 };
 use crate::soak::Soak;
 
@@ -33,6 +33,9 @@ pub(crate) fn call(soak: &Arc<Soak>) {
         }
         http(soak, door, EACH, Question::Both("a"));
         http(soak, door, EACH, Question::Both("b"));
+        for limit in LONG {
+            http(soak, door, limit, Question::Quota);
+        }
     }
     for door in Door::SERVICES {
         http(soak, door, AD_HOC, Question::AdHoc);

@@ -75,6 +75,26 @@ algorithm = "leaky-bucket"
 queue = 5
 
 [[rule]]
+name = "hour"
+match = { path = "/hour" }
+by = ["header:x-key"]
+limits = ["5/h"]
+
+[[rule]]
+name = "hour-log"
+match = { path = "/hour-log" }
+by = ["header:x-key"]
+limits = ["5/h"]
+algorithm = "sliding-log"
+
+[[rule]]
+name = "year"
+match = { path = "/year" }
+by = ["header:x-key"]
+limits = ["5/year"]
+algorithm = "fixed-window"
+
+[[rule]]
 name = "crowd"
 match = { path = "/crowd" }
 by = ["header:x-key"]
@@ -155,6 +175,13 @@ pub(crate) const BY_RULES: [Limit; 6] = [
 /// Two rules on each call: by key, and all together.
 pub(crate) const EACH: Limit = limit("each", 10.0, 10.0, 3.0);
 pub(crate) const EVERYBODY: Limit = limit("everybody", 15.0, 15.0, 3.0);
+
+/// What Redis is to remember for longer than it all lasts, of one caller after another.
+pub(crate) const LONG: [Limit; 3] = [
+    Limit { served: 0.0, ..limit("hour", 5.0, 5.0 / 3600.0, 3.0) },
+    Limit { served: 0.0, ..limit("hour-log", 5.0, 5.0 / 3600.0, 3.0) },
+    Limit { served: 0.0, ..limit("year", 5.0, 0.0, 3.0) },
+];
 
 /// At the gateway alone, which waits.
 pub(crate) const QUEUE: Limit = Limit { waits: 0.25, ..limit("queue", 6.0, 20.0, 40.0) };

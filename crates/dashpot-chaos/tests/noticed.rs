@@ -73,3 +73,13 @@ fn more_keys_than_there_may_be() {
 fn counts_that_are_lost_when_it_is_started_again() {
     is_noticed_in(IS_KILLED, "state-every=1s=>state-every=1h", "40 and 0/s may be");
 }
+
+#[test]
+fn redis_that_forgets_too_early() {
+    is_noticed(r#""5/h"=>"5/10s""#, "hour");
+}
+
+#[test]
+fn a_year_on_redis_that_is_over_too_early() {
+    is_noticed(r#""5/year"=>"5/2s""#, "year");
+}
