@@ -13,6 +13,7 @@ use tokio::time::sleep;
 use crate::backend::CALL;
 use crate::fleet::Door;
 use crate::judge::{Answer, Asked};
+use crate::permits;
 use crate::rules::{
     AD_HOC, ALONE_BUCKET, BY_RULES, CROWD, EACH, EVERYBODY, FLOOD, LONG, Limit, POLITE, QUEUE,
     QUOTA, THROTTLE,
@@ -51,6 +52,7 @@ pub(crate) fn call(soak: &Arc<Soak>) {
     flood(soak);
     polite(soak);
     polite(soak);
+    permits::call(soak);
 }
 
 #[derive(Clone, Copy)]
@@ -97,20 +99,20 @@ impl Question {
 }
 
 /// A new number for a call, so that it can be told from all others.
-fn number() -> u64 {
+pub(crate) fn number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Chance of its own for each caller, by the seed of the soak and the order in which they begin.
-fn chance(soak: &Soak) -> fastrand::Rng {
+pub(crate) fn chance(soak: &Soak) -> fastrand::Rng {
     static CALLERS: AtomicU64 = AtomicU64::new(0);
     let caller = CALLERS.fetch_add(1, Ordering::Relaxed);
     fastrand::Rng::with_seed(soak.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(caller))
 }
 
 /// So that calls come at random, and so many a second.
-async fn wait_for_next(random: &mut fastrand::Rng, calls: f64) {
+pub(crate) async fn wait_for_next(random: &mut fastrand::Rng, calls: f64) {
     sleep(Duration::from_secs_f64((-random.f64().max(1e-9).ln() / calls).min(2.0))).await;
 }
 

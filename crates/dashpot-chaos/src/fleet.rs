@@ -131,6 +131,8 @@ impl Member {
                     other.to_string(),
                     "--grpc-listen".into(),
                     grpc.to_string(),
+                    // What nobody could settle is given back soon.
+                    "--reservation-ttl=10s".into(),
                 ];
                 ("serve", doors.to_vec(), listen)
             }

@@ -34,6 +34,19 @@ impl Answer {
         }
     }
 
+    /// What was answered, and said.
+    pub(crate) async fn with_body(answer: reqwest::Result<Response>) -> (Self, String) {
+        let response = match answer {
+            Err(error) => return (Self::of_http(Err(error)), String::new()),
+            Ok(response) => response,
+        };
+        let status = response.status().as_u16();
+        match response.text().await {
+            Err(error) => (Self::of_http(Err(error)), String::new()),
+            Ok(body) => (Self::of_status(status), body),
+        }
+    }
+
     fn of_status(status: u16) -> Self {
         match status {
             200 => Self::Allowed,

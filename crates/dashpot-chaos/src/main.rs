@@ -14,6 +14,7 @@ mod judge;
 mod keys;
 mod memory;
 mod pace;
+mod permits;
 mod recovery;
 mod report;
 mod rules;

@@ -34,6 +34,11 @@ pub(crate) fn tell(soak: &Soak, memory: &Memory, keys: &Keys) -> bool {
         println!("{name:12} {:9.1} %", fullest * 100.0);
     }
 
+    for (key, held) in lock(&soak.permits).iter() {
+        let (most, longest) = (held.most, held.longest);
+        println!("permits {key}: {most} at once, {longest:.1} s without any");
+    }
+
     println!("\nfault          times    median s   longest s");
     for (name, times) in lock(&soak.faults).iter_mut() {
         times.sort_by(f64::total_cmp);

@@ -95,6 +95,12 @@ limits = ["5/year"]
 algorithm = "fixed-window"
 
 [[rule]]
+name = "permits"
+match = { path = "/permits" }
+by = ["header:x-key"]
+limits = ["4 concurrent"]
+
+[[rule]]
 name = "crowd"
 match = { path = "/crowd" }
 by = ["header:x-key"]
@@ -182,6 +188,10 @@ pub(crate) const LONG: [Limit; 3] = [
     Limit { served: 0.0, ..limit("hour-log", 5.0, 5.0 / 3600.0, 3.0) },
     Limit { served: 0.0, ..limit("year", 5.0, 0.0, 3.0) },
 ];
+
+/// Held for a moment and given back: what is asked for a second says nothing about it.
+pub(crate) const PERMITS: Limit = limit("permits", UNBOUNDED, 0.0, 4.0);
+pub(crate) const PERMITS_AT_ONCE: u32 = 4;
 
 /// At the gateway alone, which waits.
 pub(crate) const QUEUE: Limit = Limit { waits: 0.25, ..limit("queue", 6.0, 20.0, 40.0) };

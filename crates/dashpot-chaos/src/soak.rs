@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use crate::deadline::Deadlines;
 use crate::fleet::{Door, Fleet};
 use crate::pace::Pace;
+use crate::permits::Held;
 use crate::recovery;
 use crate::rules::{INSTANCES, Limit};
 use crate::tally::{Allowance, Bound, Tally};
@@ -30,6 +31,7 @@ pub(crate) struct Soak {
     pub(crate) calls: Mutex<BTreeMap<&'static str, Calls>>,
     pub(crate) faults: Mutex<BTreeMap<&'static str, Vec<f64>>>,
     pub(crate) deadlines: Mutex<Deadlines>,
+    pub(crate) permits: Mutex<BTreeMap<&'static str, Held>>,
     wrong: Mutex<(usize, Vec<String>)>,
     late: AtomicUsize,
     over: AtomicBool,
@@ -77,6 +79,7 @@ impl Soak {
             calls: Mutex::default(),
             faults: Mutex::default(),
             deadlines: Mutex::default(),
+            permits: Mutex::default(),
             wrong: Mutex::default(),
             late: AtomicUsize::new(0),
             over: AtomicBool::new(false),

@@ -83,3 +83,8 @@ fn redis_that_forgets_too_early() {
 fn a_year_on_redis_that_is_over_too_early() {
     is_noticed(r#""5/year"=>"5/2s""#, "year");
 }
+
+#[test]
+fn one_more_permit_than_there_may_be() {
+    is_noticed("4 concurrent=>5 concurrent", "permits at once");
+}
