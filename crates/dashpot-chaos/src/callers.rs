@@ -13,12 +13,12 @@ use tokio::time::sleep;
 use crate::backend::CALL;
 use crate::fleet::Door;
 use crate::judge::{Answer, Asked};
-use crate::permits;
 use crate::rules::{
     AD_HOC, ALONE_BUCKET, BY_RULES, CROWD, EACH, EVERYBODY, FLOOD, LONG, Limit, POLITE, QUEUE,
     QUOTA, THROTTLE,
 };
 use crate::soak::Soak;
+use crate::{grpc, permits};
 
 /// Longer than this nobody waits for an answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
@@ -41,6 +41,7 @@ pub(crate) fn call(soak: &Arc<Soak>) {
     for door in Door::SERVICES {
         http(soak, door, AD_HOC, Question::AdHoc);
         throttle(soak, door);
+        grpc::call(soak, door);
     }
     http(soak, Door::Gateway, QUEUE, Question::Rules);
     http(soak, Door::Gateway, QUEUE, Question::Rules);

@@ -52,6 +52,8 @@ pub(crate) struct Member {
     pub(crate) network: Proxy,
     /// Where it speaks Redis's protocol; the gateway does not.
     pub(crate) resp: String,
+    /// Where it speaks gRPC, as Envoy does; the gateway does not.
+    pub(crate) grpc: String,
     /// Where `/v1/check` is asked without that network: at the gateway, where it is administered.
     pub(crate) direct: SocketAddr,
 }
@@ -153,7 +155,13 @@ impl Member {
         }
         let instance = Instance::start(program, arguments, health, log)?;
         let network = Proxy::to(&listen.to_string());
-        Ok(Self { instance, network, resp: other.to_string(), direct: health })
+        Ok(Self {
+            instance,
+            network,
+            resp: other.to_string(),
+            grpc: grpc.to_string(),
+            direct: health,
+        })
     }
 }
 

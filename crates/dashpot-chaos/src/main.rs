@@ -9,6 +9,7 @@ mod callers;
 mod deadline;
 mod faults;
 mod fleet;
+mod grpc;
 mod instance;
 mod judge;
 mod keys;

@@ -95,6 +95,12 @@ limits = ["5/year"]
 algorithm = "fixed-window"
 
 [[rule]]
+name = "grpc"
+match = { fact = { domain = "grpc" } }
+by = ["fact:who"]
+limits = ["20/s burst 10"]
+
+[[rule]]
 name = "permits"
 match = { path = "/permits" }
 by = ["header:x-key"]
@@ -201,6 +207,8 @@ pub(crate) const POLITE: Limit = Limit { served: 0.2, ..limit("polite", 5.0, 10.
 /// Made up on the spot: as JSON, and as `CL.THROTTLE`.
 pub(crate) const AD_HOC: Limit = limit("ad-hoc", 5.0, 15.0, 12.0);
 pub(crate) const THROTTLE: Limit = limit("throttle", 10.0, 20.0, 15.0);
+/// As Envoy asks.
+pub(crate) const GRPC: Limit = limit("grpc", 10.0, 20.0, 15.0);
 
 /// Callers who come once and never again, at those who live on: what is kept of each of them for ever would be seen.
 pub(crate) const CROWD: Limit = limit("crowd", UNBOUNDED, 0.0, 100.0);
