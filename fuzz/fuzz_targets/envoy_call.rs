@@ -1,6 +1,6 @@
 #![no_main]
 
-//! Calls of Envoy's rate limit service, as protobuf and as JSON.
+//! Calls of Envoy's rate limit service: frames of gRPC, protobuf and JSON.
 
 use dashpot_fuzz::envoy;
 
@@ -8,6 +8,6 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if data.first() == Some(&b'{') {
         envoy::survives_json(data);
     } else {
-        envoy::survives_call(data);
+        envoy::survives_body(data);
     }
 });

@@ -2,12 +2,14 @@
 
 use std::sync::LazyLock;
 
+use bytes::Bytes;
 use dashpot::Algorithm;
 use dashpot_rules::OnStoreError;
 use prost::Message;
 use serde::Deserialize;
 
 use super::compile::{Terms, compile};
+use super::frame::{FrameError, PREFIX, pack, unpack};
 use super::json::{Call, Told};
 use super::limits::{HashMap, Limits};
 use super::message::{
@@ -31,9 +33,52 @@ fn limits(text: &str) -> Result<Limits, String> {
     compile(&sources, TERMS, &HashMap::default()).map_err(|problems| problems.to_string())
 }
 
+/// The longest message: shorter than in the program, so that inputs can be longer.
+const MESSAGE_MAX: usize = 2048;
+
+/// A body as gRPC has it: a frame, or bytes that call themselves one. A message begins with no 0, so neither is the other.
+pub fn survives_body(data: &[u8]) {
+    let body = Bytes::copy_from_slice(data);
+    let unpacked = unpack(body.clone(), MESSAGE_MAX);
+    let meant = match data {
+        [0, a, b, c, d, rest @ ..] => match u32::from_be_bytes([*a, *b, *c, *d]) as usize {
+            said if said > MESSAGE_MAX => Err(FrameError::TooLong),
+            said if said > rest.len() => Err(FrameError::Early),
+            said if said < rest.len() => Err(FrameError::Several),
+            _ => Ok(rest),
+        },
+        [_, _, _, _, _, ..] => Err(FrameError::Compressed),
+        _ => Err(FrameError::Nothing),
+    };
+    assert_eq!(unpacked.as_deref().map_err(|error| *error), meant);
+    match unpacked {
+        Ok(message) => {
+            // It is a part of what came, and no room was made for what it says.
+            assert!(message.is_empty() || message.as_ptr() == body[PREFIX..].as_ptr());
+            survives_call(&message);
+        }
+        Err(_) => survives_call(data),
+    }
+}
+
+/// What we frame is one message, and neither less nor more of it is.
+fn is_framed(call: &RateLimitRequest, message: &[u8]) {
+    let framed = pack(call);
+    assert_eq!(unpack(framed.clone(), message.len()).as_deref(), Ok(message));
+    for end in [0, PREFIX - 1, framed.len() - 1] {
+        assert!(unpack(framed.slice(..end), message.len()).is_err(), "{end} bytes of {framed:?}");
+    }
+    let more = Bytes::from([&framed, &b"\0"[..]].concat());
+    assert_eq!(unpack(more, message.len()), Err(FrameError::Several));
+    if let Some(less) = message.len().checked_sub(1) {
+        assert_eq!(unpack(framed, less), Err(FrameError::TooLong));
+    }
+}
+
 /// A call as protobuf: what was understood is written as it was understood.
-pub fn survives_call(data: &[u8]) {
+fn survives_call(data: &[u8]) {
     let Ok(call) = RateLimitRequest::decode(data) else { return };
+    is_framed(&call, &call.encode_to_vec());
     let again = RateLimitRequest::decode(&*call.encode_to_vec()).expect("what we wrote is read");
     assert_eq!(call, again);
     finds(&call);

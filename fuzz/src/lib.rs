@@ -19,6 +19,7 @@ mod serve {
 
     pub(crate) mod envoy {
         mod compile;
+        mod frame;
         mod json;
         mod limits;
         mod message;

@@ -4,6 +4,7 @@ mod answer;
 mod compile;
 mod decide;
 mod facts;
+mod frame;
 pub(crate) mod grpc;
 mod health;
 pub(crate) mod json;

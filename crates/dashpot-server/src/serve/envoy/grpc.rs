@@ -6,7 +6,7 @@ use std::mem;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use h2::RecvStream;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use tonic::Status;
 
 use super::Fault;
+use super::frame::{FrameError, PREFIX, pack, unpack};
 use super::message::{Code, RateLimitRequest, RateLimitResponse};
 use crate::serve::api::BODY_MAX;
 use crate::serve::received::Received;
@@ -23,9 +24,6 @@ use crate::serve::streams::Coming;
 
 /// The method that asks.
 const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
-
-/// What comes before a message: whether it is compressed, and how long it is.
-const PREFIX: usize = 5;
 
 /// How long a message may take to come in.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -159,6 +157,21 @@ impl From<Fault> for Wrong {
     }
 }
 
+impl From<FrameError> for Wrong {
+    fn from(error: FrameError) -> Self {
+        match error {
+            FrameError::Nothing => Self::invalid("there is no message"),
+            FrameError::Compressed => {
+                let told = Box::new(Status::unimplemented("send the message uncompressed"));
+                Self(StatusCode::UNSUPPORTED_MEDIA_TYPE, told)
+            }
+            FrameError::TooLong => too_long(),
+            FrameError::Early => Self::invalid("the message ended early"),
+            FrameError::Several => Self::invalid("there is more than one message"),
+        }
+    }
+}
+
 impl Wrong {
     fn answer(self) -> Answered {
         let Self(status, told) = self;
@@ -180,15 +193,9 @@ fn respond(answer: Result<RateLimitResponse, Fault>) -> Answered {
     };
     let is_over = answer.overall_code == Code::OverLimit as i32;
     let status = if is_over { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::OK };
-    let length = answer.encoded_len();
-    let mut message = BytesMut::with_capacity(PREFIX + length);
-    message.put_u8(0);
-    // No answer is that long.
-    message.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
-    answer.encode_raw(&mut message);
     let mut trailers = HeaderMap::with_capacity(1);
     trailers.insert(GRPC_STATUS, HeaderValue::from_static("0"));
-    let mut response = Response::new(Answer::Whole { message: message.freeze(), trailers });
+    let mut response = Response::new(Answer::Whole { message: pack(&answer), trailers });
     response.headers_mut().insert(CONTENT_TYPE, GRPC);
     (Some(status), response)
 }
@@ -215,26 +222,8 @@ impl Reading {
                 return Poll::Ready(Err(too_long()));
             }
         }
-        Poll::Ready(unpack(mem::replace(&mut self.received, Received::Nothing).whole()))
-    }
-}
-
-/// Takes off what comes before a message.
-fn unpack(mut message: Bytes) -> Result<Bytes, Wrong> {
-    if message.len() < PREFIX {
-        return Err(Wrong::invalid("there is no message"));
-    }
-    let is_compressed = message.get_u8() != 0;
-    let length = message.get_u32();
-    if is_compressed {
-        let told = Box::new(Status::unimplemented("send the message uncompressed"));
-        return Err(Wrong(StatusCode::UNSUPPORTED_MEDIA_TYPE, told));
-    }
-    match usize::try_from(length) {
-        Ok(length) if length == message.len() => Ok(message),
-        Ok(length) if length > BODY_MAX => Err(too_long()),
-        Ok(length) if length > message.len() => Err(Wrong::invalid("the message ended early")),
-        _ => Err(Wrong::invalid("there is more than one message")),
+        let body = mem::replace(&mut self.received, Received::Nothing).whole();
+        Poll::Ready(unpack(body, BODY_MAX).map_err(Wrong::from))
     }
 }
 
