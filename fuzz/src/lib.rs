@@ -2,6 +2,7 @@
 //! as they are, under the paths by which they know each other. What is left out hangs on connections and stores.
 
 pub mod api;
+pub mod forwarded;
 pub mod parts;
 pub mod proxied;
 
@@ -16,6 +17,12 @@ mod serve {
     pub(crate) mod question;
     pub(crate) mod text;
     pub(crate) mod wrong;
+
+    pub(crate) mod api {
+        pub(crate) mod forward_auth {
+            pub(crate) mod original;
+        }
+    }
 
     pub(crate) mod envoy {
         mod compile;
