@@ -5,6 +5,7 @@ pub mod api;
 pub mod forwarded;
 pub mod parts;
 pub mod proxied;
+pub mod reserved;
 
 pub use serve::envoy::envoy;
 pub use simulate::logs;
@@ -15,6 +16,8 @@ mod serve {
     pub(crate) mod body;
     pub(crate) mod limits;
     pub(crate) mod question;
+    pub(crate) mod reservation;
+    pub(crate) mod secret;
     pub(crate) mod text;
     pub(crate) mod wrong;
 
