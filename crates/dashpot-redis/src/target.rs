@@ -157,7 +157,14 @@ impl<'u> Url<'u> {
         let split = rest.rfind('@').map_or(0, |at| at + 1);
         let (user, rest) = rest.split_at(split);
         let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
-        Ok(Self { scheme, user, hosts, path })
+        let url = Self { scheme, user, hosts, path };
+        // There a URL's user ends: what comes before would be taken for the host.
+        if user.contains(['/', '?', '#']) {
+            let reason =
+                "in a user or password, write `/` as %2F, `?` as %3F and `#` as %23".to_owned();
+            return Err(UrlError::Malformed { url: url.to_string(), reason });
+        }
+        Ok(url)
     }
 
     fn info(
@@ -293,5 +300,16 @@ mod tests {
         let bad = told(&["redis://ann:s3cret@a:99999"]);
         assert!(bad.contains("redis://a:99999") && !bad.contains("s3cret"), "{bad}");
         assert!(told(&["redis-cluster://a,,b"]).contains("a host is missing"));
+    }
+
+    #[test]
+    fn a_password_is_never_taken_for_a_host() {
+        for user in ["ann:123#s3cret", "ann:123/s3cret", "ann?s3cret", "10.0.0.1:6379/s3cret"] {
+            for scheme in ["redis", "rediss-cluster", "redis-sentinel"] {
+                let told = parse(&[&format!("{scheme}://{user}@db/m")]).unwrap_err().to_string();
+                assert!(told.contains("%23") && told.contains("://db/m"), "{told}");
+                assert!(!told.contains("s3cret") && !told.contains("123"), "{told}");
+            }
+        }
     }
 }
