@@ -6,6 +6,7 @@ pub mod forwarded;
 pub mod parts;
 pub mod proxied;
 pub mod reserved;
+pub mod stored;
 
 pub use serve::envoy::envoy;
 pub use simulate::logs;
@@ -64,3 +65,7 @@ mod proxy {
 mod limit {
     pub(crate) const NAME: &str = "check";
 }
+
+#[allow(dead_code, reason = "the store uses the rest")]
+#[path = "../../crates/dashpot-redis/src/target.rs"]
+mod target;

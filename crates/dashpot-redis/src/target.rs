@@ -179,6 +179,13 @@ impl<'u> Url<'u> {
         if host.is_empty() {
             return Err(malformed("a host is missing".to_owned()));
         }
+        // The library would take its own port for it, which is no sentinel's.
+        if host.ends_with(':') {
+            return Err(malformed("a port is missing".to_owned()));
+        }
+        if host.contains(|c: char| c.is_control() || matches!(c, '?' | '#')) {
+            return Err(malformed("after a host and its port comes nothing but `/`".to_owned()));
+        }
         let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
         let port = if has_port { String::new() } else { format!(":{port}") };
         let url = format!("{scheme}://{}{host}{port}/{path}", self.user);
@@ -300,6 +307,8 @@ mod tests {
         let bad = told(&["redis://ann:s3cret@a:99999"]);
         assert!(bad.contains("redis://a:99999") && !bad.contains("s3cret"), "{bad}");
         assert!(told(&["redis-cluster://a,,b"]).contains("a host is missing"));
+        assert!(told(&["redis-sentinel://a,b:/m"]).contains("a port is missing"));
+        assert!(told(&["redis-sentinel://a?b/m"]).contains("comes nothing but `/`"));
     }
 
     #[test]
