@@ -2,6 +2,7 @@
 
 mod access_log;
 mod answer;
+mod bell;
 mod body;
 mod connection;
 mod download;

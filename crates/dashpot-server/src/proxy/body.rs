@@ -11,7 +11,9 @@ use dashpot_http::AnyBody;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
+
+use crate::proxy::bell::Bell;
 
 /// Why a body is broken off.
 #[derive(Debug)]
@@ -44,7 +46,7 @@ pub(crate) struct Lull {
     patience: Duration,
     since: Option<Instant>,
     /// One for all waits.
-    timer: Option<Pin<Box<Sleep>>>,
+    timer: Option<Pin<Box<Bell>>>,
 }
 
 impl Lull {
@@ -55,9 +57,9 @@ impl Lull {
     /// It does not go on. Ready when that has been so for too long.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let end = *self.since.get_or_insert_with(Instant::now) + self.patience;
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(end)));
-        if timer.deadline() != end {
-            timer.as_mut().reset(end);
+        let timer = self.timer.get_or_insert_with(|| Box::pin(Bell::at(end)));
+        if timer.end() != end {
+            timer.as_mut().set(end);
         }
         timer.as_mut().poll(context)
     }

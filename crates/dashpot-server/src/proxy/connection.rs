@@ -16,11 +16,12 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{interval, sleep_until, timeout};
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
 use crate::proxy::answer::answer;
+use crate::proxy::bell::{Bell, within};
 use crate::proxy::gateway::Gateway;
 use crate::proxy::headers::Origin;
 use crate::proxy::link::Link;
@@ -115,9 +116,9 @@ pub(crate) async fn serve(
     let patience = gateway.settings.patience;
     let reading = async {
         // The first byte is waited for as for any other request, the others as for the rest of its head.
-        let idle = timeout(patience.idle, read_some(&mut stream, &mut first)).await;
-        matches!(idle, Ok(true))
-            && timeout(patience.client, read_preface(&mut stream, &mut first)).await.is_ok()
+        let idle = within(patience.idle, read_some(&mut stream, &mut first)).await;
+        matches!(idle, Some(true))
+            && within(patience.client, read_preface(&mut stream, &mut first)).await.is_some()
     };
     let is_there = tokio::select! {
         is_there = reading => is_there,
@@ -176,7 +177,7 @@ async fn one_by_one<S>(
     let mut builder = http1::Builder::new();
     builder.max_buf_size(HEAD_MAX).header_read_timeout(None);
     let mut connection = builder.serve_connection(TokioIo::new(stream), service);
-    let mut look = pin!(sleep_until(progress.look_at(patience)));
+    let mut look = pin!(Bell::at(progress.look_at(patience)));
     let mut told = pin!(stopping.wait_for(|stopping| *stopping));
     let mut hung_up = pin!(other_side.hung_up());
     let (mut is_ending, mut is_there) = (false, true);
@@ -190,12 +191,12 @@ async fn one_by_one<S>(
                 break ended.is_err_and(|error| error.is_parse());
             }
             () = look.as_mut() => {
-                let is_late = progress.too_late(patience).is_some_and(|late| late <= look.deadline());
+                let is_late = progress.too_late(patience).is_some_and(|late| late <= look.end());
                 if is_late && !progress.gives_up() {
                     debug!(peer = %caller.origin.peer, "the connection took too long");
                     return;
                 }
-                look.as_mut().reset(progress.look_at(patience));
+                look.as_mut().set(progress.look_at(patience));
             }
             _ = told.as_mut(), if !is_ending => {
                 is_ending = true;
@@ -254,9 +255,9 @@ async fn multiplexed<S>(
         .keep_alive_timeout(patience.client);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let mut told = pin!(stopping.wait_for(|stopping| *stopping));
-    let mut look = interval(patience.idle.min(patience.client).max(Duration::from_millis(10)));
-    look.reset();
-    let (mut is_ending, mut quiet_since) = (false, tokio::time::Instant::now());
+    let pause = patience.idle.min(patience.client).max(Duration::from_millis(10));
+    let mut look = pin!(Bell::after(pause));
+    let (mut is_ending, mut quiet_since) = (false, Instant::now());
     loop {
         tokio::select! {
             biased;
@@ -266,11 +267,15 @@ async fn multiplexed<S>(
                 }
                 return;
             }
-            now = look.tick() => {
+            () = look.as_mut() => {
+                let now = look.end();
+                look.as_mut().set(Instant::now() + pause);
                 let mut open = requests.lock();
                 open.retain(|progress| progress.strong_count() > 0);
                 let is_late = |progress: &Weak<Progress>| {
-                    let late = progress.upgrade().and_then(|progress| progress.too_late(patience));
+                    // Who waits for the backend looks after that itself.
+                    let progress = progress.upgrade().filter(|progress| !progress.waits());
+                    let late = progress.and_then(|progress| progress.too_late(patience));
                     late.is_some_and(|late| late <= now)
                 };
                 if open.iter().any(is_late) {

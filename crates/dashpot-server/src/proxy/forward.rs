@@ -10,9 +10,9 @@ use std::task::{Context, Poll};
 use http::{Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
-use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 
+use crate::proxy::bell::Bell;
 use crate::proxy::connection::Caller;
 use crate::proxy::download::{Answer, ResponseBody};
 use crate::proxy::failure::Failure;
@@ -182,7 +182,7 @@ impl Forward {
         }
         let patience = self.caller.gateway().settings.patience.response;
         if is_new {
-            waiting.timer = Some(Box::pin(sleep(patience)));
+            waiting.timer = Some(Box::pin(Bell::after(patience)));
         }
         waiting.timer.as_mut().map_or(Poll::Pending, |timer| timer.as_mut().poll(context))
     }
@@ -193,7 +193,7 @@ impl Forward {
 struct Waiting {
     /// How many pieces of the request's body there had been when that began.
     pieces: Option<u64>,
-    timer: Option<Pin<Box<Sleep>>>,
+    timer: Option<Pin<Box<Bell>>>,
 }
 
 /// An answer, and the connection by which its body comes.

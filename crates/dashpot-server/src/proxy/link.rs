@@ -15,8 +15,9 @@ use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
+use crate::proxy::bell::within;
 use crate::proxy::failure::{Counters, Failure};
 use crate::proxy::gateway::Gateway;
 use crate::proxy::stream::{Ear, Heeded};
@@ -54,10 +55,10 @@ impl Link {
     pub(crate) async fn open(gateway: &Gateway) -> Result<Box<Self>, Failure> {
         let (upstream, patience) = (&gateway.settings.upstream, gateway.settings.connect_timeout);
         let connecting = TcpStream::connect((upstream.host(), upstream.port()));
-        let stream = match timeout(patience, connecting).await {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return Err(Failure::Connect(error)),
-            Err(_) => return Err(Failure::ConnectTimeout),
+        let stream = match within(patience, connecting).await {
+            Some(Ok(stream)) => stream,
+            Some(Err(error)) => return Err(Failure::Connect(error)),
+            None => return Err(Failure::ConnectTimeout),
         };
         let _ = stream.set_nodelay(true);
         gateway.counters.connections.fetch_add(1, Ordering::Relaxed);

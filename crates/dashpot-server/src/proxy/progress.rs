@@ -117,9 +117,14 @@ impl Progress {
         self.enter(BACKEND, Instant::now());
     }
 
+    /// Whether the backend is waited for.
+    pub(crate) fn waits(&self) -> bool {
+        self.phase.load(Ordering::Relaxed) == BACKEND
+    }
+
     /// Whether it is the backend that took too long. It is not waited for any more.
     pub(crate) fn gives_up(&self) -> bool {
-        let is_backend = self.phase.load(Ordering::Relaxed) == BACKEND;
+        let is_backend = self.waits();
         if is_backend {
             self.is_given_up.store(true, Ordering::Relaxed);
             self.is_answering();

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy, split};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::Instant;
 use tracing::debug;
 
+use crate::proxy::bell::{Bell, within};
 use crate::proxy::gateway::Gateway;
 use crate::proxy::link::Link;
 use crate::proxy::stream::{Heed, Heeded};
@@ -29,7 +30,7 @@ pub(crate) async fn run(
         link.drive(context);
         if link.is_over() { Poll::Ready(()) } else { Poll::Pending }
     });
-    if timeout(SWITCHING, over).await.is_err() {
+    if within(SWITCHING, over).await.is_none() {
         return;
     }
     let _open = Open::new(&gateway.counters.tunnels);
@@ -49,7 +50,7 @@ pub(crate) async fn run(
             error = async {
                 let ended = pour(from_caller, to_backend).await;
                 if ended.is_ok() {
-                    sleep(gateway.settings.patience.client).await;
+                    Bell::after(gateway.settings.patience.client).await;
                 }
                 ended
             } => error,
@@ -62,10 +63,12 @@ pub(crate) async fn run(
             if last.elapsed() >= patience {
                 return;
             }
-            sleep_until(last + patience).await;
+            Bell::at(last + patience).await;
         }
     };
     tokio::select! {
+        // Whether nobody said anything is known once it was looked at.
+        biased;
         ended = through => {
             if let Err(error) = ended {
                 debug!(%error, "a tunnel ended early");

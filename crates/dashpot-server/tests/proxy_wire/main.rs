@@ -25,6 +25,7 @@ mod refused;
 mod requests;
 mod retries;
 mod settings;
+mod standing_still;
 mod stopping;
 mod streaming;
 mod streams;
