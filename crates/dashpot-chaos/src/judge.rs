@@ -17,8 +17,8 @@ pub(crate) enum Answer {
     Denied,
     /// The store does not answer.
     Unavailable,
-    /// The backend does not: it cannot be reached, or is late.
-    NoBackend(u16),
+    /// The backend does not.
+    NoBackend,
     /// It came to nothing.
     Failed(String),
     /// A caller with manners gave it up before it was sent, or after it was refused too often.
@@ -52,7 +52,7 @@ impl Answer {
             200 => Self::Allowed,
             429 => Self::Denied,
             503 => Self::Unavailable,
-            502 | 504 => Self::NoBackend(status),
+            502 | 504 => Self::NoBackend,
             other => Self::Unexpected(other.to_string()),
         }
     }
@@ -109,13 +109,7 @@ impl Asked {
                 let is_right = !local && door != Door::Alone;
                 self.or_wrong(soak, is_right, "503, where there is no store to be waited for")
             }
-            Answer::NoBackend(status) => {
-                // Who goes on after it stood still hears of the time that has passed, and may give up before it reads what
-                // the backend has answered meanwhile.
-                let stood_still =
-                    *status == 504 && door == Door::Gateway && had(Trouble::Slow(door));
-                self.or_wrong(soak, backend || stood_still, &status.to_string())
-            }
+            Answer::NoBackend => self.or_wrong(soak, backend, "502 or 504"),
             Answer::Failed(error) => self.or_wrong(soak, slowed, &format!("no answer: {error}")),
             Answer::Unexpected(what) => self.or_wrong(soak, false, what),
         };
@@ -196,11 +190,11 @@ mod tests {
         judge_forwarded(&Answer::Allowed, 1, false).unwrap();
         judge_forwarded(&Answer::Allowed, 2, true).unwrap();
         judge_forwarded(&Answer::Denied, 0, true).unwrap();
-        judge_forwarded(&Answer::NoBackend(502), 1, false).unwrap();
+        judge_forwarded(&Answer::NoBackend, 1, false).unwrap();
         assert!(judge_forwarded(&Answer::Denied, 1, true).is_err());
         assert!(judge_forwarded(&Answer::Allowed, 0, true).is_err());
         assert!(judge_forwarded(&Answer::Allowed, 2, false).is_err());
-        assert!(judge_forwarded(&Answer::NoBackend(502), 2, false).is_err());
+        assert!(judge_forwarded(&Answer::NoBackend, 2, false).is_err());
         assert!(judge_forwarded(&Answer::Allowed, 3, true).is_err());
     }
 }
