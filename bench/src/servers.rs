@@ -18,6 +18,8 @@ pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
+        // Those it has started go first: who is killed cannot tell them to.
+        let _ = Command::new("pkill").args(["-KILL", "-P", &self.0.id().to_string()]).status();
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
