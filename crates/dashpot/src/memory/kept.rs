@@ -119,7 +119,7 @@ impl Kept {
         is_one_rate
     }
 
-    /// The same, in no more room than few words take; stricter, if that is not all there is to it.
+    /// The same in little room; stricter, if that is not all there is to it.
     pub(crate) fn coarse(&self) -> Self {
         let (definition, blocked_until) = (self.definition.clone(), self.blocked_until);
         Self { definition, state: self.state.coarse(), blocked_until }
